@@ -1,0 +1,1 @@
+"""Positional encoding in NumPy, one concept a module."""
