@@ -22,6 +22,13 @@ def integer(name: str, value: object, *, minimum: int | None = None) -> int:
     return int(value)
 
 
+def boolean(name: str, value: object) -> bool:
+    """Return `value` as a Python bool; 0, 1 and "no" are refused."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r} ({type(value).__name__})")
+    return bool(value)
+
+
 def real(
     name: str, value: object, *, minimum: float | None = None, above: float | None = None
 ) -> float:

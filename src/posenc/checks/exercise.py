@@ -80,14 +80,10 @@ class Exercise:
         results = []
         for arguments in self.cases:
             given = copy.deepcopy(arguments)
-            try:
-                results.append(_run(answer, given))
-            except NotImplementedError:
-                return Feedback(False, self.stub)
-            except Exception as error:
-                where = f" for {_show_call(arguments)}" if arguments else ""
-                return Feedback(False, f"Your answer raised {type(error).__name__}{where}: {error}")
+            results.append(_run(answer, given))
             if results[-1] is None or results[-1] is ...:
+                return Feedback(False, self.stub)
+            if isinstance(results[-1], NotImplementedError):
                 return Feedback(False, self.stub)
             if not _same(given, arguments, 0):
                 return Feedback(
@@ -99,43 +95,56 @@ class Exercise:
         for mistake in self.mistakes:
             if _same(results, self._outcomes(mistake.answer), self.tolerance):
                 return Feedback(False, mistake.message)
-        return Feedback(False, self._first_difference(results, wanted))
+        for arguments, result, want in zip(self.cases, results, wanted, strict=True):
+            difference = _difference(result, want, self.tolerance)
+            if difference:
+                call = f"For {_show_call(arguments)}: " if arguments else ""
+                return Feedback(False, call + difference)
+        raise AssertionError("an answer differs from the solution nowhere")
 
     def _outcomes(self, answer: Any) -> list[Any]:
-        outcomes = []
-        for arguments in self.cases:
-            try:
-                # Copied, since a mistake may be one that writes into its input.
-                outcomes.append(_run(answer, copy.deepcopy(arguments)))
-            except Exception as error:  # a mistake may be one that fails on some inputs
-                outcomes.append(error)
-        return outcomes
-
-    def _first_difference(self, results: list[Any], wanted: list[Any]) -> str:
-        for arguments, result, want in zip(self.cases, results, wanted, strict=True):
-            if _same(result, want, self.tolerance):
-                continue
-            call = f"For {_show_call(arguments)}: " if arguments else ""
-            if np.shape(result) != np.shape(want):
-                return f"{call}the shape is {np.shape(result)}, expected {np.shape(want)}."
-            if np.ndim(want) == 0:
-                return f"{call}got {_show(result)}, which is not it."
-            got, should = np.asarray(result), np.asarray(want)
-            wrong = [i for i in np.ndindex(should.shape) if not _same(got[i], should[i], 1e-8)]
-            place = ", ".join(map(str, wrong[0]))
-            return (
-                f"{call}{len(wrong)} of {should.size} entries differ; the first is [{place}]: "
-                f"yours is {_show(got[wrong[0]])}, expected {_show(should[wrong[0]])}."
-            )
-        raise AssertionError("called with equal results")
+        # Copied, since a mistake may be one that writes into its input.
+        return [_run(answer, copy.deepcopy(arguments)) for arguments in self.cases]
 
 
 def _run(answer: Any, arguments: tuple[Any, ...]) -> Any:
-    # Deep-copied, so that an answer which writes into its input cannot spoil the next comparison.
+    """Call an answer; what it raises is its outcome, as a usual mistake may be one that raises."""
+    if not callable(answer):
+        return answer
+    try:
+        return answer(*arguments)
+    except Exception as error:
+        return error
+
+
+def _difference(result: Any, want: Any, tolerance: float) -> str:
+    """Say where a result first differs from what is wanted, or nothing."""
+    if _same(result, want, tolerance):
+        return ""
+    if isinstance(result, Exception):
+        return f"your answer raised {type(result).__name__}: {result}"
+    if isinstance(want, tuple):
+        if not isinstance(result, tuple) or len(result) != len(want):
+            return f"expected a tuple of {len(want)} items, got {_show(result)}."
+        for number, (item, wanted) in enumerate(zip(result, want, strict=True)):
+            difference = _difference(item, wanted, tolerance)
+            if difference:
+                return f"item {number} of the tuple: {difference}"
+    try:
+        got, should = np.asarray(result), np.asarray(want)
+    except ValueError:
+        return f"got {_show(result)}, which has rows of unequal length."
+    if got.shape != should.shape:
+        return f"the shape is {got.shape}, expected {should.shape}."
+    if (got.dtype == np.bool_) != (should.dtype == np.bool_):
+        return f"the dtype is {got.dtype}, expected {should.dtype}."
+    if should.ndim == 0:
+        return f"got {_show(result)}, which is not it."
+    wrong = [i for i in np.ndindex(should.shape) if not _same(got[i], should[i], tolerance)]
+    place = ", ".join(map(str, wrong[0]))
     return (
-        answer(*copy.deepcopy(arguments))
-        if callable(answer) and arguments
-        else (answer() if callable(answer) else answer)
+        f"{len(wrong)} of {should.size} entries differ; the first is [{place}]: "
+        f"yours is {_show(got[wrong[0]])}, expected {_show(should[wrong[0]])}."
     )
 
 
@@ -144,10 +153,13 @@ def _same(a: Any, b: Any, tolerance: float) -> bool:
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         return len(a) == len(b) and all(_same(x, y, tolerance) for x, y in zip(a, b, strict=True))
     if isinstance(a, Exception) or isinstance(b, Exception):
-        return False
+        return type(a) is type(b) and str(a) == str(b)
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_same(a[k], b[k], tolerance) for k in a)
-    a, b = np.asarray(a), np.asarray(b)
+    try:
+        a, b = np.asarray(a), np.asarray(b)
+    except ValueError:  # rows of unequal length
+        return False
     if a.shape != b.shape or (a.dtype == np.bool_) != (b.dtype == np.bool_):
         return False
     if np.issubdtype(a.dtype, np.number) and np.issubdtype(b.dtype, np.number):
@@ -159,7 +171,10 @@ def _show(value: Any) -> str:
     text = np.array2string(value, precision=4) if isinstance(value, np.ndarray) else repr(value)
     if isinstance(value, float | np.floating):
         text = f"{value:.6g}"
-    return text if len(text) <= 60 else f"{type(value).__name__} of shape {np.shape(value)}"
+    if len(text) <= 60:
+        return text
+    shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else ""
+    return f"{type(value).__name__}{shape}"
 
 
 def _show_call(arguments: tuple[Any, ...]) -> str:

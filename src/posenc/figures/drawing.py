@@ -103,6 +103,9 @@ def canvas(
     with mpl.rc_context(_RC):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, figure.subplots(rows, columns, **kwargs)
+        # Lay it out once: the layout engine moves things a little every time it runs.
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
 
 
 def annotate_cells(axes: Any, values: NDArray[Any], form: str = "{:.2f}") -> None:

@@ -1,0 +1,90 @@
+# Two commands do everything: `make book` builds the course, `make test` checks all that CI checks.
+# Every target creates .venv and installs what it needs the first time. `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+HTML := _build/html
+PORT ?= 8000
+SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c '$(SUPPORTED)' 2>/dev/null && echo $$p && break; done)
+
+.PHONY: help book serve lab notebooks test lint test-code test-notebooks test-book bench lock clean
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+$(VENV)/installed: requirements.lock pyproject.toml
+	@$(if $(PYTHON),,echo "Python 3.11, 3.12 or 3.13 is needed and none was found on PATH."; \
+	  echo "Install one, or say where it is: make PYTHON=/path/to/python3.12 ..."; exit 1;)
+	@echo "== creating $(VENV) with $$($(PYTHON) --version) =="
+	@$(PYTHON) -m venv --clear $(VENV) || { echo "python -m venv failed. On Debian or Ubuntu: \
+	apt install python3-venv"; exit 1; }
+	@echo "== installing the packages of requirements.lock (about 1 GB on disk) =="
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv || true
+	@if [ -x $(BIN)/uv ] && VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install -r requirements.lock; then :; \
+	else echo "== uv did not work here, falling back to pip =="; \
+	  $(BIN)/python -m pip install -r requirements.lock || { echo "Installing failed: see the \
+	message above. A proxy or an offline machine is the usual cause."; exit 1; }; fi
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+book: $(VENV)/installed ## build the book; says where to open it
+	@echo "== fetching what the pages need to work offline =="
+	@$(BIN)/python book/vendor.py
+	@echo "== building the book (runs every chapter; a warning is an error) =="
+	@$(BIN)/jupyter-book build --quiet -W -n --keep-going . || { echo; echo "The book was not \
+	built. The first line with WARNING or ERROR above names the file; a failing cell leaves its \
+	traceback in _build/html/reports."; exit 1; }
+	@echo "Built. Open $(HTML)/index.html in a browser, or run: make serve"
+
+serve: book ## build the book and show it on http://127.0.0.1:8000 (PORT=...)
+	@echo "Serving on http://127.0.0.1:$(PORT) — stop with Ctrl-C"
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(HTML) $(PORT)
+
+lab: $(VENV)/installed ## open the chapters in JupyterLab
+	@$(BIN)/jupyter lab --notebook-dir . chapters
+
+notebooks: $(VENV)/installed ## run every chapter and store its outputs (twice changes nothing)
+	@$(BIN)/python book/notebooks.py
+
+test: lint test-code test-notebooks test-book ## everything that CI checks
+	@echo "All checks passed."
+
+lint: $(VENV)/installed ## style, types and workflow files
+	@echo "== lint =="
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@$(BIN)/zizmor --offline --quiet .github/workflows
+
+test-code: $(VENV)/installed ## unit, property, golden and doc tests of posenc
+	@echo "== tests of the code =="
+	@$(BIN)/pytest --doctest-modules --cov --cov-report=term-missing:skip-covered \
+	  --cov-fail-under=95 -n 2 --dist loadfile tests src
+
+test-notebooks: $(VENV)/installed ## run every chapter and compare every stored output, strictly
+	@echo "== every number of every chapter, recomputed =="
+	@$(BIN)/pytest --nbval --nbval-current-env --nbval-sanitize-with tests/nbval.cfg \
+	  -p no:warnings -n 2 --dist loadfile chapters
+
+test-book: book ## build the book and check its pages
+
+bench: $(VENV)/installed ## measure the speed of posenc; writes a table to bench/results
+	@$(BIN)/python bench/run.py
+
+lock: $(VENV)/installed ## resolve requirements.txt and the test group again
+	@$(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
+	  requirements.txt --group test --no-emit-package posenc --no-header \
+	  --annotation-style line --output-file requirements.lock
+
+clean: ## remove everything that the commands above made
+	@rm -rf $(VENV) _build build book/vendor bench/results .pytest_cache .ruff_cache .mypy_cache \
+	  .hypothesis .coverage htmlcov
+	@find src tests coursework -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

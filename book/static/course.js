@@ -1,0 +1,52 @@
+// Names for controls that the theme and the widgets leave without one.
+(() => {
+  "use strict";
+
+  // A slider handle takes its name from the label beside it, its value from the number shown.
+  function nameSliders(root) {
+    for (const handle of root.querySelectorAll(".noUi-handle")) {
+      const box = handle.closest(".widget-slider, .widget-hslider, .widget-inline-hbox");
+      const label = box && box.querySelector(".widget-label");
+      const readout = box && box.querySelector(".widget-readout");
+      if (label && !handle.hasAttribute("aria-label")) {
+        handle.setAttribute("aria-label", label.textContent.trim() || "value");
+      }
+      if (readout && handle.getAttribute("aria-valuetext") !== readout.textContent) {
+        handle.setAttribute("aria-valuetext", readout.textContent);
+      }
+    }
+  }
+
+  // A control whose visible text is not part of its accessible name cannot be called by voice.
+  function nameThemeControls() {
+    for (const control of document.querySelectorAll("button[aria-label], summary[aria-label]")) {
+      const text = control.textContent.trim();
+      if (text && !control.getAttribute("aria-label").includes(text)) {
+        control.removeAttribute("aria-label");
+      }
+    }
+  }
+
+  // Code and tables that scroll sideways must be reachable by keyboard.
+  function reachScrollable() {
+    for (const box of document.querySelectorAll(
+      ".highlight pre, .cell_output pre, .cell_output, .pst-scrollable-table-container, div.math"
+    )) {
+      if (box.scrollWidth > box.clientWidth && !box.hasAttribute("tabindex")) {
+        box.setAttribute("tabindex", "0");
+      }
+    }
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    nameThemeControls();
+    nameSliders(document);
+    reachScrollable();
+    new MutationObserver(() => nameSliders(document)).observe(document.body, {
+      childList: true,
+      characterData: true,
+      subtree: true,
+    });
+    window.addEventListener("load", () => setTimeout(reachScrollable, 500));
+  });
+})();

@@ -1,0 +1,61 @@
+"""Sliders: frames made beforehand, linked in the browser, free values with a kernel."""
+
+import numpy as np
+import pytest
+
+from posenc.explore import Slider
+from posenc.figures.drawing import Drawing, annotate_cells, canvas
+
+
+def draw(k):
+    if k < 0:
+        raise ValueError(f"k must not be negative, got {k}")
+    with canvas(2, 1) as (figure, axes):
+        axes.plot([0, k])
+    return Drawing(figure, f"A line that rises to {k}.", {"heights": np.array([0, k])})
+
+
+@pytest.fixture
+def slider():
+    return Slider("height k", [1, 2, 5], draw, start=2)
+
+
+def test_has_a_frame_for_each_value_with_its_text_alternative(slider):
+    stack, control = slider.children[:2]
+    assert len(stack.children) == 3
+    assert stack.selected_index == control.index == 1
+    assert 'alt="A line that rises to 5."' in stack.children[2].value
+    assert control.description == "height k"
+    assert [label for label, _ in control.options] == ["1", "2", "5"]
+
+
+def test_its_text_form_is_the_same_every_time(slider):
+    assert repr(slider) == ("Slider over height k: 3 frames from 1 to 5. A line that rises to 2.")
+
+
+def test_a_free_value_draws_another_frame(slider):
+    box, extra = slider.children[2:]
+    box.value = "3.5"
+    assert 'alt="A line that rises to 3.5."' in extra.children[0].value
+    box.value = "-1"
+    assert "k must not be negative" in extra.children[0].value
+    box.value = "three"
+    assert "could not convert" in extra.children[0].value
+
+
+def test_a_drawing_is_a_picture_an_alternative_and_its_arrays():
+    drawing = draw(4)
+    bundle = drawing._repr_mimebundle_()
+    assert set(bundle) == {"image/png", "text/plain"}
+    assert bundle["text/plain"] == repr(drawing) == "A line that rises to 4."
+    np.testing.assert_array_equal(drawing["heights"], [0, 4])
+    assert drawing.png() == draw(4).png(), "the same drawing must give the same bytes"
+
+
+def test_numbers_in_cells_are_legible_on_dark_and_on_light():
+    values = np.array([[0.0, 1.0]])
+    with canvas(2, 1) as (_, axes):
+        axes.imshow(values, cmap="gray")
+        annotate_cells(axes, values, "{:.0f}")
+    assert axes.texts[0].get_color() == "white"
+    assert [text.get_text() for text in axes.texts] == ["0", "1"]
