@@ -67,14 +67,17 @@ lint: $(VENV)/installed ## style, types and workflow files
 test-code: $(VENV)/installed ## unit, property, golden and doc tests of posenc
 	@echo "== tests of the code =="
 	@$(BIN)/pytest --doctest-modules --cov --cov-report=term-missing:skip-covered \
-	  --cov-fail-under=95 -n 2 --dist loadfile tests src
+	  --cov-fail-under=95 -n 2 --dist loadfile \
+	  --ignore=tests/book --ignore=tests/coursework tests src
 
 test-notebooks: $(VENV)/installed ## run every chapter and compare every stored output, strictly
 	@echo "== every number of every chapter, recomputed =="
 	@$(BIN)/pytest --nbval --nbval-current-env --nbval-sanitize-with tests/nbval.cfg \
 	  -p no:warnings -n 2 --dist loadfile chapters
 
-test-book: book ## build the book and check its pages
+test-book: book ## build the book and check its pages in a browser
+	@echo "== the built pages in a browser =="
+	@$(BIN)/pytest -n 2 tests/book
 
 bench: $(VENV)/installed ## measure the speed of posenc; writes a table to bench/results
 	@$(BIN)/python bench/run.py

@@ -27,6 +27,15 @@
     }
   }
 
+  // The theme leaves the title above the contents outside every landmark.
+  function markTitle() {
+    const title = document.querySelector(".sidebar-primary-item:has(.navbar-brand)");
+    if (title) {
+      title.setAttribute("role", "region");
+      title.setAttribute("aria-label", "Title of the book");
+    }
+  }
+
   // Code and tables that scroll sideways must be reachable by keyboard.
   function reachScrollable() {
     for (const box of document.querySelectorAll(
@@ -40,6 +49,7 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     nameThemeControls();
+    markTitle();
     nameSliders(document);
     reachScrollable();
     new MutationObserver(() => nameSliders(document)).observe(document.body, {

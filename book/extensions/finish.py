@@ -1,0 +1,48 @@
+"""Sphinx extension: the last touches on the built pages.
+
+- The theme draws its icons with a 1.5 MB script although its style sheet holds the same icons as a
+  font; the script goes.
+- Widgets get random ids; they are numbered instead, so that two builds give the same bytes.
+"""
+
+import re
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+ICON_SCRIPT = re.compile(r"\s*<(?:script|link)\b[^>]*scripts/fontawesome\.js[^>]*>(?:</script>)?")
+# Python's model ids are 32 hexadecimal digits; nothing else on a page is.
+WIDGET_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
+WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
+
+
+def touch_up(page: str) -> str:
+    """Give the final form of one page; a page in that form stays as it is."""
+    page = ICON_SCRIPT.sub("", page)
+    if WIDGET_STATE in page:
+        numbers: dict[str, str] = {}
+        page = WIDGET_ID.sub(
+            lambda match: numbers.setdefault(match[0], f"widget-{len(numbers) + 1}"), page
+        )
+    return page
+
+
+def on_finish(app: Sphinx, error: Exception | None) -> None:
+    """Rewrite the pages and drop what none of them loads."""
+    if error or app.builder.format != "html":
+        return
+    out = Path(app.outdir)
+    for path in out.rglob("*.html"):
+        before = path.read_text(encoding="utf-8")
+        after = touch_up(before)
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+    scripts = out / "_static" / "scripts"
+    for unused in [*scripts.glob("fontawesome.js*"), *out.rglob("*.map")]:
+        unused.unlink(missing_ok=True)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the last step; late, so that other extensions have written their pages."""
+    app.connect("build-finished", on_finish, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
