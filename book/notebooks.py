@@ -32,6 +32,7 @@ def execute(path: Path) -> None:
         kernel_name="python3",
         resources={"metadata": {"path": str(path.parent)}},
         store_widget_state=False,
+        coalesce_streams=True,  # where a print is cut depends on the moment
         record_timing=False,
     )
     client.execute()
