@@ -60,7 +60,8 @@ def claims_table(chapters: list[Path]) -> str:
 def fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
     """Replace the placeholder of a page that has one."""
     if PLACEHOLDER in source[0]:
-        chapters = sorted((Path(app.srcdir) / "chapters").glob("*.ipynb"))
+        names = sorted(name for name in app.env.found_docs if name.startswith("chapters/"))
+        chapters = [Path(app.srcdir) / f"{name}.ipynb" for name in names]
         for path in chapters:
             app.env.note_dependency(str(path))
         source[0] = source[0].replace(PLACEHOLDER, claims_table(chapters))

@@ -6,6 +6,7 @@ otherwise it shows the first place where the answer differs from the solution.
 """
 
 import copy
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +32,8 @@ class Feedback:
         return self.passed
 
     def __repr__(self) -> str:
-        return f"{'✓' if self.passed else '✗'} {self.message}"
+        sign = "✓" if self.passed else "✗"
+        return textwrap.fill(f"{sign} {self.message}", width=76, subsequent_indent="  ")
 
 
 @dataclass(frozen=True)
