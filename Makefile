@@ -14,7 +14,7 @@ SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13)
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c '$(SUPPORTED)' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help book serve lab notebooks test lint test-code test-notebooks test-book bench lock clean
+.PHONY: help book serve pdf lab notebooks test lint test-code test-notebooks test-book bench lock clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -46,6 +46,12 @@ book: $(VENV)/installed ## build the book; says where to open it
 serve: book ## build the book and show it on http://127.0.0.1:8000 (PORT=...)
 	@echo "Serving on http://127.0.0.1:$(PORT) — stop with Ctrl-C"
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(HTML) $(PORT)
+
+pdf: $(VENV)/installed ## print the whole course to _build/pdf (needs Chromium)
+	@$(BIN)/python book/vendor.py
+	@echo "== building the course as one page =="
+	@$(BIN)/jupyter-book build --quiet -n --keep-going --builder singlehtml .
+	@$(BIN)/python book/pdf.py
 
 lab: $(VENV)/installed ## open the chapters in JupyterLab
 	@$(BIN)/jupyter lab --notebook-dir . chapters
