@@ -14,7 +14,7 @@ SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13)
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c '$(SUPPORTED)' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help book serve pdf lab notebooks test lint test-code test-notebooks test-book bench lock clean
+.PHONY: help book serve pdf lab notebooks test lint test-code test-notebooks test-book reproducible bench lock clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -84,6 +84,10 @@ test-notebooks: $(VENV)/installed ## run every chapter and compare every stored 
 test-book: book ## build the book and check its pages in a browser
 	@echo "== the built pages in a browser =="
 	@$(BIN)/pytest -n 2 tests/book
+
+reproducible: $(VENV)/installed ## build the committed book twice and compare every byte
+	@$(BIN)/python book/vendor.py
+	@book/reproducible.sh
 
 bench: $(VENV)/installed ## measure the speed of posenc; writes a table to bench/results
 	@$(BIN)/python bench/run.py
