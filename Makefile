@@ -6,6 +6,10 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
+# The matrices of the course are small: threads cost more than they bring, and one thread adds up
+# in the same order everywhere.
+export OPENBLAS_NUM_THREADS := 1
+
 VENV := .venv
 BIN := $(VENV)/bin
 HTML := _build/html

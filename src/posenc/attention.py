@@ -5,10 +5,14 @@ head_dim)`` for queries, keys and values. Nothing in this module knows an order:
 and values together, and every output stays what it was.
 """
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posenc import _arguments as arguments
+from posenc.layers import Gradients, Layer, Linear, under
 
 
 def softmax(scores: ArrayLike, axis: int = -1) -> NDArray[np.floating]:
@@ -171,3 +175,263 @@ def _over_scores(name: str, array: NDArray, shape: tuple[int, ...]) -> NDArray:
             f"mask as mask[:, None, None, :]"
         )
     return array
+
+
+def attention_backward(
+    grad: NDArray[np.floating],
+    query: NDArray[np.floating],
+    key: NDArray[np.floating],
+    value: NDArray[np.floating],
+    weights: NDArray[np.floating],
+) -> tuple[NDArray[np.floating], ...]:
+    """Send a gradient back through `scaled_dot_product_attention` at its usual scale.
+
+    Parameters
+    ----------
+    grad : ndarray, shape (..., query, value_dim)
+        Gradient of the loss with respect to the output.
+    query, key, value : ndarray
+        What the attention was called with.
+    weights : ndarray, shape (..., query, key)
+        What it returned.
+
+    Returns
+    -------
+    grad_query, grad_key, grad_value : ndarray
+        Of the shapes of `query`, `key` and `value`.
+    grad_scores : ndarray, shape (..., query, key)
+        With respect to the scores after scaling, which is also the gradient of a bias. It is 0
+        where a mask hides the key, since the weight is.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit together; nothing else is checked, training runs through here.
+
+    Examples
+    --------
+    >>> x = np.eye(3)[np.newaxis, np.newaxis]
+    >>> output, weights = scaled_dot_product_attention(x, x, x)
+    >>> grad_value = attention_backward(np.ones_like(output), x, x, x, weights)[2]
+    >>> grad_value[0, 0, :, 0].round(2)  # each value was read with weights that add up to 1
+    array([1., 1., 1.])
+    """
+    grad_weights = grad @ value.swapaxes(-1, -2)
+    grad_value = weights.swapaxes(-1, -2) @ grad
+    # Softmax: a score matters as far as its weight gains more than the weighted mean gains.
+    mean = (weights * grad_weights).sum(axis=-1, keepdims=True)
+    grad_scores = weights * (grad_weights - mean)
+    scaled = grad_scores / np.sqrt(query.shape[-1])
+    return scaled @ key, scaled.swapaxes(-1, -2) @ query, grad_value, grad_scores
+
+
+def split_heads(x: NDArray[np.floating], n_heads: int) -> NDArray[np.floating]:
+    """Cut the last axis into heads.
+
+    Parameters
+    ----------
+    x : ndarray, shape (batch, length, d_model)
+    n_heads : int
+        A divisor of d_model.
+
+    Returns
+    -------
+    ndarray, shape (batch, heads, length, head_dim)
+        A view: head h is the h-th block of columns.
+
+    Raises
+    ------
+    ValueError
+        If `x` has not three axes, or `n_heads` does not divide the last.
+
+    Examples
+    --------
+    >>> split_heads(np.zeros((2, 5, 12)), 3).shape
+    (2, 3, 5, 4)
+    """
+    batch, length, d_model = x.shape
+    return x.reshape(batch, length, n_heads, d_model // n_heads).transpose(0, 2, 1, 3)
+
+
+def merge_heads(x: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Lay the heads side by side again: the inverse of `split_heads`.
+
+    Parameters
+    ----------
+    x : ndarray, shape (batch, heads, length, head_dim)
+
+    Returns
+    -------
+    ndarray, shape (batch, length, d_model)
+
+    Raises
+    ------
+    ValueError
+        If `x` has not four axes.
+
+    Examples
+    --------
+    >>> merge_heads(np.zeros((2, 3, 5, 4))).shape
+    (2, 5, 12)
+    """
+    batch, heads, length, head_dim = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(batch, length, heads * head_dim)
+
+
+class AttentionTape(NamedTuple):
+    """What `MultiHeadAttention.attend` remembers."""
+
+    query: NDArray[np.floating]  # (batch, heads, query, head_dim)
+    key: NDArray[np.floating]  # (batch, heads, key, head_dim)
+    value: NDArray[np.floating]  # (batch, heads, key, head_dim)
+    weights: NDArray[np.floating]  # (batch, heads, query, key)
+    merged: NDArray[np.floating]  # (batch, query, d_model), what W_o was applied to
+
+
+class MultiHeadAttention(Layer):
+    """Several attentions side by side, each in its own projection of the input.
+
+    MultiHead(Q, K, V) = [head₁ … head_H] W_o with head_h = Attention(Q W_q, K W_k, V W_v) on the
+    h-th block of columns (Vaswani et al. 2017, section 3.2.2).
+
+    Parameters
+    ----------
+    d_model : int
+        Width of the input and the output.
+    n_heads : int
+        Number of heads; must divide `d_model`.
+    rng : numpy.random.Generator
+        Draws the four weight matrices.
+    bias : bool, default True
+        Whether the four projections add a vector; it starts at zero.
+
+    Attributes
+    ----------
+    query, key, value, output : Linear
+        The projections W_q, W_k, W_v, W_o. Weights are stored (in, out).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong kind, or `n_heads` does not divide `d_model`.
+
+    Examples
+    --------
+    >>> attention = MultiHeadAttention(12, 3, rng=np.random.default_rng(0))
+    >>> x, memory = np.ones((2, 5, 12)), np.ones((2, 7, 12))
+    >>> output, weights = attention(x, memory)
+    >>> output.shape, weights.shape
+    ((2, 5, 12), (2, 3, 5, 7))
+    """
+
+    def __init__(self, d_model: int, n_heads: int, *, rng: np.random.Generator, bias: bool = True):
+        d_model = arguments.integer("d_model", d_model, minimum=1)
+        self.n_heads = arguments.integer("n_heads", n_heads, minimum=1)
+        if d_model % self.n_heads:
+            raise ValueError(f"n_heads must divide d_model = {d_model}, got {n_heads}")
+        self.query = Linear(d_model, d_model, rng=rng, bias=bias)
+        self.key = Linear(d_model, d_model, rng=rng, bias=bias)
+        self.value = Linear(d_model, d_model, rng=rng, bias=bias)
+        self.output = Linear(d_model, d_model, rng=rng, bias=bias)
+
+    def __call__(
+        self,
+        query: ArrayLike,
+        key: ArrayLike | None = None,
+        value: ArrayLike | None = None,
+        *,
+        mask: ArrayLike | None = None,
+        bias: ArrayLike | None = None,
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Let every query attend to the keys.
+
+        Parameters
+        ----------
+        query : array_like, shape (batch, query, d_model)
+        key : array_like, shape (batch, key, d_model), optional
+            `query` when not given: self-attention.
+        value : array_like, shape (batch, key, d_model), optional
+            `key` when not given.
+        mask, bias : array_like, optional
+            As in `scaled_dot_product_attention`; the scores are ``(batch, heads, query, key)``.
+
+        Returns
+        -------
+        output : ndarray, shape (batch, query, d_model), dtype of `query`
+        weights : ndarray, shape (batch, heads, query, key), dtype of `query`
+            One map for each head.
+
+        Raises
+        ------
+        TypeError
+            If an array does not hold real numbers, `mask` is not boolean, or `value` is given
+            without `key`.
+        ValueError
+            If a shape does not fit.
+        """
+        if key is None and value is not None:
+            raise TypeError("value must come with key, got value alone")
+        key = query if key is None else key
+        given = {"query": query, "key": key, "value": key if value is None else value}
+        q, k, v = (self._sequences(name, array) for name, array in given.items())
+        if len({len(q), len(k), len(v)}) > 1 or k.shape != v.shape:
+            raise ValueError(
+                f"query, key and value must share their batch, and key and value their length, "
+                f"got {q.shape}, {k.shape} and {v.shape}"
+            )
+        heads, _ = self.project(q, k, v)
+        output, tape = self.attend(*heads, mask=mask, bias=bias)
+        return output.astype(q.dtype, copy=False), tape.weights.astype(q.dtype, copy=False)
+
+    def _sequences(self, name: str, value: ArrayLike) -> NDArray[np.floating]:
+        array = arguments.float_array(name, value)
+        width = len(self.query.weight)
+        if array.ndim != 3 or array.shape[-1] != width:
+            raise ValueError(
+                f"{name} must have shape (batch, length, d_model = {width}), got {array.shape}"
+            )
+        return array
+
+    def project(self, *inputs: NDArray[np.floating]) -> tuple[list[NDArray[np.floating]], Any]:
+        """Project query, key and value, and cut each into heads: (batch, heads, length, head_dim).
+
+        Between this step and `attend` is where a position can enter the attention itself.
+        """
+        maps = (self.query, self.key, self.value)
+        projected = [linear.forward(x) for linear, x in zip(maps, inputs, strict=True)]
+        return [split_heads(y, self.n_heads) for y, _ in projected], [tape for _, tape in projected]
+
+    def project_backward(
+        self, tape: Any, grad_heads: Sequence[NDArray[np.floating]]
+    ) -> tuple[list[NDArray[np.floating]], Gradients]:
+        """Send the gradients of the three cut projections back to query, key and value."""
+        grad_inputs, gradients = [], Gradients()
+        names = ("query", "key", "value")
+        for name, linear_tape, grad in zip(names, tape, grad_heads, strict=True):
+            grad_input, inner = getattr(self, name).backward(linear_tape, merge_heads(grad))
+            grad_inputs.append(grad_input)
+            gradients |= under(name, inner)
+        return grad_inputs, gradients
+
+    def attend(
+        self,
+        query: NDArray[np.floating],
+        key: NDArray[np.floating],
+        value: NDArray[np.floating],
+        *,
+        mask: ArrayLike | None = None,
+        bias: ArrayLike | None = None,
+    ) -> tuple[NDArray[np.floating], AttentionTape]:
+        """Attend within each head, lay the heads side by side and mix them with W_o."""
+        mixed, weights = scaled_dot_product_attention(query, key, value, mask=mask, bias=bias)
+        output, merged = self.output.forward(merge_heads(mixed))
+        return output, AttentionTape(query, key, value, weights, merged)
+
+    def attend_backward(
+        self, tape: AttentionTape, grad: NDArray[np.floating]
+    ) -> tuple[tuple[NDArray[np.floating], ...], Gradients]:
+        """Return the gradients of query, key, value (all in heads) and scores, and those of W_o."""
+        grad, output = self.output.backward(tape.merged, grad)
+        grad = split_heads(grad, self.n_heads)
+        grads = attention_backward(grad, tape.query, tape.key, tape.value, tape.weights)
+        return grads, under("output", output)

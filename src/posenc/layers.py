@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posenc import _arguments
+from posenc import _arguments as arguments
 
 Array = NDArray[np.floating[Any]]
 Gradients = dict[str, Array]
@@ -75,14 +75,6 @@ class Layer:
         return found
 
 
-def vectors(name: str, value: ArrayLike, width: int) -> Array:
-    """Return `value` as a float array whose last axis is `width`, or raise an error naming it."""
-    array = _arguments.float_array(name, value)
-    if array.ndim == 0 or array.shape[-1] != width:
-        raise ValueError(f"{name} must have shape (..., {width}), got {array.shape}")
-    return array
-
-
 class Linear(Layer):
     """An affine map `y = x @ W + b`.
 
@@ -95,6 +87,11 @@ class Linear(Layer):
     bias : bool, default True
         Whether there is a `b`; it starts at zero.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong kind or value.
+
     Examples
     --------
     >>> linear = Linear(3, 5, rng=np.random.default_rng(0))
@@ -103,15 +100,15 @@ class Linear(Layer):
     """
 
     def __init__(self, n_in: int, n_out: int, *, rng: np.random.Generator, bias: bool = True):
-        n_in = _arguments.integer("n_in", n_in, minimum=1)
-        n_out = _arguments.integer("n_out", n_out, minimum=1)
+        n_in = arguments.integer("n_in", n_in, minimum=1)
+        n_out = arguments.integer("n_out", n_out, minimum=1)
         limit = math.sqrt(6 / (n_in + n_out))
-        self.weight: Array = _arguments.generator("rng", rng).uniform(-limit, limit, (n_in, n_out))
-        self.bias: Array | None = np.zeros(n_out) if _arguments.flag("bias", bias) else None
+        self.weight: Array = arguments.generator("rng", rng).uniform(-limit, limit, (n_in, n_out))
+        self.bias: Array | None = np.zeros(n_out) if arguments.boolean("bias", bias) else None
 
     def __call__(self, x: ArrayLike) -> Array:
         """Return `x @ W + b` for `x` of shape (..., n_in)."""
-        x = vectors("x", x, len(self.weight))
+        x = _vectors("x", x, len(self.weight))
         return self.forward(x)[0].astype(x.dtype, copy=False)
 
     def forward(self, x: Array) -> tuple[Array, Array]:
@@ -120,12 +117,14 @@ class Linear(Layer):
         return (y if self.bias is None else y + self.bias), x
 
     def backward(self, tape: Array, grad: Array) -> tuple[Array, Gradients]:
-        """Send `grad` (..., n_out) back through the map."""
-        x = tape.reshape(-1, tape.shape[-1])  # every axis but the last is just "more rows"
-        rows = grad.reshape(-1, grad.shape[-1])
-        gradients = {"weight": x.T @ rows}
+        """Send `grad` (..., L, n_out) back through the map."""
+        # One small product for each sequence, then their sum. One large product over all rows
+        # would be shared out among threads: slower for sizes like ours, and rounded differently on
+        # a machine with another number of cores.
+        outer = tuple(range(grad.ndim - 2))
+        gradients: Gradients = {"weight": (tape.swapaxes(-1, -2) @ grad).sum(axis=outer)}
         if self.bias is not None:
-            gradients["bias"] = rows.sum(axis=0)
+            gradients["bias"] = grad.sum(axis=(*outer, -2))
         return grad @ self.weight.T, gradients
 
 
@@ -142,33 +141,40 @@ class Embedding(Layer):
     rng : numpy.random.Generator
         Draws the table.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong kind or value.
+
     Examples
     --------
     >>> embedding = Embedding(7, 4, rng=np.random.default_rng(0))
     >>> embedding([[0, 6, 6]]).shape
     (1, 3, 4)
-    >>> embedding([7])
+    >>> embedding([[7]])
     Traceback (most recent call last):
         ...
     IndexError: tokens must be below the vocabulary size 7, got 7
     """
 
     def __init__(self, vocab_size: int, d_model: int, *, rng: np.random.Generator):
-        vocab_size = _arguments.integer("vocab_size", vocab_size, minimum=1)
-        d_model = _arguments.integer("d_model", d_model, minimum=1)
-        rng = _arguments.generator("rng", rng)
+        vocab_size = arguments.integer("vocab_size", vocab_size, minimum=1)
+        d_model = arguments.integer("d_model", d_model, minimum=1)
+        rng = arguments.generator("rng", rng)
         self.table: Array = rng.standard_normal((vocab_size, d_model)) / math.sqrt(d_model)
 
     def __call__(self, tokens: ArrayLike) -> Array:
-        """Return the scaled vectors of `tokens`, with one more axis of width d_model."""
+        """Return the scaled vectors (B, L, d_model) of `tokens` (B, L)."""
         return self.forward(self.checked(tokens))[0]
 
-    def checked(self, tokens: ArrayLike, name: str = "tokens") -> NDArray[np.int64]:
-        """Return `tokens` as integers that the table has rows for."""
-        ids = _arguments.integer_array(name, tokens, minimum=0)
+    def checked(self, tokens: ArrayLike) -> NDArray[np.int64]:
+        """Return `tokens` (B, L) as integers that the table has rows for."""
+        ids = arguments.integer_array("tokens", tokens, minimum=0)
+        if ids.ndim != 2:
+            raise ValueError(f"tokens must have shape (batch, length), got {ids.shape}")
         if ids.size and ids.max() >= len(self.table):
             raise IndexError(
-                f"{name} must be below the vocabulary size {len(self.table)}, got {ids.max()}"
+                f"tokens must be below the vocabulary size {len(self.table)}, got {ids.max()}"
             )
         return ids
 
@@ -195,6 +201,11 @@ class LayerNorm(Layer):
     eps : float, default 1e-5
         Added to the variance, so that a constant vector does not divide by zero.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong kind or value.
+
     Examples
     --------
     >>> LayerNorm(4)([1.0, 1.0, 3.0, 3.0]).round(3)
@@ -202,14 +213,14 @@ class LayerNorm(Layer):
     """
 
     def __init__(self, d_model: int, *, eps: float = 1e-5):
-        d_model = _arguments.integer("d_model", d_model, minimum=1)
-        self.eps = _arguments.real("eps", eps, above=0)
+        d_model = arguments.integer("d_model", d_model, minimum=1)
+        self.eps = arguments.real("eps", eps, above=0)
         self.scale: Array = np.ones(d_model)
         self.shift: Array = np.zeros(d_model)
 
     def __call__(self, x: ArrayLike) -> Array:
         """Return the normalised vectors of `x`, shape (..., d_model)."""
-        x = vectors("x", x, len(self.scale))
+        x = _vectors("x", x, len(self.scale))
         return self.forward(x)[0].astype(x.dtype, copy=False)
 
     def forward(self, x: Array) -> tuple[Array, tuple[Array, Array]]:
@@ -245,6 +256,11 @@ class FeedForward(Layer):
         max(0, x), or x·Φ(x) with Φ the normal distribution function (Hendrycks and Gimpel 2016),
         computed exactly, not by the tanh approximation.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong kind or value.
+
     Examples
     --------
     >>> feed_forward = FeedForward(4, 16, rng=np.random.default_rng(0), activation="gelu")
@@ -255,14 +271,14 @@ class FeedForward(Layer):
     def __init__(
         self, d_model: int, d_ff: int, *, rng: np.random.Generator, activation: str = "relu"
     ):
-        d_ff = _arguments.integer("d_ff", d_ff, minimum=1)
-        self.activation = _arguments.one_of("activation", activation, ["relu", "gelu"])
-        self.first = Linear(_arguments.integer("d_model", d_model, minimum=1), d_ff, rng=rng)
+        d_ff = arguments.integer("d_ff", d_ff, minimum=1)
+        self.activation = arguments.one_of("activation", activation, ["relu", "gelu"])
+        self.first = Linear(arguments.integer("d_model", d_model, minimum=1), d_ff, rng=rng)
         self.second = Linear(d_ff, d_model, rng=rng)
 
     def __call__(self, x: ArrayLike) -> Array:
         """Return the transformed vectors of `x`, shape (..., d_model)."""
-        x = vectors("x", x, len(self.first.weight))
+        x = _vectors("x", x, len(self.first.weight))
         return self.forward(x)[0].astype(x.dtype, copy=False)
 
     def forward(self, x: Array) -> tuple[Array, Any]:
@@ -278,6 +294,14 @@ class FeedForward(Layer):
         grad, second = self.second.backward(second_tape, grad)
         grad, first = self.first.backward(first_tape, grad * slope)
         return grad, under("first", first) | under("second", second)
+
+
+def _vectors(name: str, value: ArrayLike, width: int) -> Array:
+    """Return `value` as a float array whose last axis is `width`, or raise an error naming it."""
+    array = arguments.float_array(name, value)
+    if array.ndim == 0 or array.shape[-1] != width:
+        raise ValueError(f"{name} must have shape (..., {width}), got {array.shape}")
+    return array
 
 
 def _relu(x: Array) -> tuple[Array, Array]:
