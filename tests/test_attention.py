@@ -36,7 +36,7 @@ def by_loops(query, key, value, mask=None, bias=None):
 
 class TestSoftmax:
     def test_normalises_the_chosen_axis(self):
-        """Field report B11: over any other axis the weights of a query do not sum to one."""
+        """Seen in real code: over any other axis the weights of a query do not sum to one."""
         scores = np.array([[[0.0, 1.0], [2.0, 3.0]]])
         np.testing.assert_allclose(softmax(scores).sum(axis=-1), 1)
         np.testing.assert_allclose(softmax(scores, axis=1).sum(axis=-1), [[0.2384, 1.7616]], 1e-4)
@@ -115,7 +115,7 @@ class TestAttention:
         np.testing.assert_allclose(hidden, also)
 
     def test_a_query_that_sees_nothing_gets_zeros(self):
-        """Field report E2: left padding under a causal mask makes such rows."""
+        """Seen in real code: left padding under a causal mask makes such rows."""
         query, key, value = RNG.normal(size=(3, 1, 1, 4, 5))
         padding = np.array([False, False, True, True])[None, None, None, :]
         mask = combine(causal_mask(4), padding)
@@ -127,7 +127,7 @@ class TestAttention:
         assert not hidden[0].any()
 
     def test_a_padding_mask_hides_keys_from_every_query(self):
-        """Field reports B9 and E8: keys are hidden; the rows of padding queries are unused."""
+        """Seen in real code: keys are hidden; the rows of padding queries are unused."""
         scores_all_zero = np.zeros((1, 1, 4, 2))
         padding = padding_mask([2], 4)[:, None, None, :]
         _, weights = scaled_dot_product_attention(
@@ -167,7 +167,7 @@ class TestAttention:
 class TestRefusals:
     @pytest.mark.parametrize("dtype", [int, float, np.int8])
     def test_a_mask_that_is_not_boolean(self, dtype):
-        """Field report E1: integers and floats do not say which value means *may attend*."""
+        """Seen in real code: integers and floats do not say which value means *may attend*."""
         with pytest.raises(
             TypeError, match=r"mask must be boolean with True = may attend.*torch's"
         ):

@@ -67,7 +67,7 @@ class TestDocuments:
         assert mask.sum() == 3 * 3 + 4 * 4
 
     def test_with_a_causal_mask_keep_the_past_of_the_same_document(self):
-        """Field report C6."""
+        """Seen in real code."""
         mask = combine(document_mask([3, 4]), causal_mask(7))
         np.testing.assert_array_equal(mask[3], [0, 0, 0, 1, 0, 0, 0])
 

@@ -11,7 +11,7 @@ RNG = np.random.default_rng(7)
 
 class TestPositionIds:
     def test_count_real_tokens_whatever_the_side_of_the_padding(self):
-        """Field reports C1 and C5: the number of pads on the left must not matter."""
+        """Seen in real code: the number of pads on the left must not matter."""
         mask = np.array([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], bool)
         expected = [[0, 0, 0, 1, 2], [0, 1, 2, 0, 0], [0, 1, 2, 3, 4]]
         np.testing.assert_array_equal(position_ids(mask), expected)
@@ -21,7 +21,7 @@ class TestPositionIds:
         np.testing.assert_array_equal(position_ids([[False, True, True]], offset=2), [[0, 2, 3]])
 
     def test_padding_idx_conventions_are_an_offset_away(self):
-        """Field report C3: fairseq counts from padding_idx + 1 and gives pads padding_idx."""
+        """Seen in real code: fairseq counts from padding_idx + 1 and gives pads padding_idx."""
         ids, pad = np.array([[4, 5, 6], [4, 3, 3]]), 3
         ours = np.where(ids != pad, position_ids(ids != pad, offset=pad + 1), pad)
         np.testing.assert_array_equal(ours, [[4, 5, 6], [4, 3, 3]])
@@ -84,14 +84,14 @@ class TestAddPositions:
         np.testing.assert_array_equal(add_positions(embeddings, encoding), embeddings + encoding)
 
     def test_takes_one_sequence_and_more_leading_axes(self):
-        """False alarm B4: (length, d_model) beside (batch, length, d_model) is right."""
+        """A false alarm: (length, d_model) beside (batch, length, d_model) is right."""
         table = sinusoidal_encoding(5, 4)
         np.testing.assert_array_equal(add_positions(np.zeros((5, 4)), table), table)
         assert add_positions(np.zeros((2, 3, 5, 4)), table).shape == (2, 3, 5, 4)
 
     @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
     def test_keeps_the_dtype_of_the_embeddings(self, dtype):
-        """Field report H1."""
+        """Seen in real code."""
         sums = add_positions(np.zeros((2, 5, 4), dtype), sinusoidal_encoding(5, 4))
         assert sums.dtype == dtype
 
@@ -105,7 +105,7 @@ class TestAddPositions:
         "axes", ["L 1", "B 1 d", "d", "L 1 d", "1 1 d", "1 d", "d L", "B 1 L d", ""]
     )
     def test_refuses_every_other_shape_that_numpy_might_broadcast(self, batch, axes):
-        """Field reports B1 and B5, also where batch and length happen to agree."""
+        """Seen in real code: also where batch and length happen to agree."""
         sizes = {"B": batch, "L": 5, "d": 4, "1": 1}
         shape = tuple(sizes[axis] for axis in axes.split())
         embeddings = np.zeros((batch, 5, 4))

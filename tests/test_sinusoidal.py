@@ -122,7 +122,7 @@ class TestLayout:
         np.testing.assert_array_equal(split, interleaved[:, columns])
 
     def test_permuted_columns_leave_dot_products_alone_but_not_a_trained_product(self):
-        """False alarm A9: the layouts agree for a model trained with one of them, no further."""
+        """A false alarm: the layouts agree for a model trained with one of them, no further."""
         rng = np.random.default_rng(0)
         embeddings, weight = rng.normal(size=(6, 8)), rng.normal(size=(8, 5))
         table = sinusoidal_encoding(6, 8)
@@ -193,7 +193,7 @@ class TestShift:
         np.testing.assert_allclose(table[:-2] @ shift_matrix(2, 6, base=7.0).T, table[2:])
 
     def test_exists_only_when_pairs_share_a_frequency(self):
-        """Field report A2: with unpaired exponents no matrix moves the table."""
+        """Seen in real code: with unpaired exponents no matrix moves the table."""
         position, column = np.arange(200)[:, None], np.arange(8)
         angle = position * 10000.0 ** (-2 * column / 8)
         unpaired = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
