@@ -272,7 +272,7 @@ class TestSilence:
         """Project-MONAI/GenerativeModels#314: the target was not shifted."""
         batch = Reverse(length=6).batch(np.random.default_rng(0), 4)
         np.testing.assert_array_equal(batch.targets, batch.inputs["tokens"][:, ::-1])
-        transformer = Transformer(11, 12, 3, 20, 1, rng=np.random.default_rng(2))
+        transformer = Transformer(11, 11, 12, 3, 20, 1, rng=np.random.default_rng(2))
         source, target = np.array([[3, 1, 4]]), np.array([[1, 7, 8, 9]])
         changed = target.copy()
         changed[0, 3] = 5
