@@ -50,23 +50,23 @@ def test_similarity_says_when_nothing_rises():
     assert figures.similarity(512, max_offset=44)["first_rise"] == 44
 
 
-def test_attention_maps_keep_their_weights():
-    weights = [np.full((5, 7), 1 / 7), np.eye(5, 7)]
-    drawn = figures.attention_maps([1, 9], weights)
+def test_attention_maps_average_the_weight_of_the_right_key():
+    weights = [np.full((5, 7), 1 / 7), np.eye(5, 7, k=-2)]
+    drawn = figures.attention_maps([1, 9], weights, offset=2)
     check(drawn)
     np.testing.assert_array_equal(drawn["weights"], weights)
-    assert "0.14 at scale 1, 1.00 at scale 9" in drawn.alt
+    np.testing.assert_allclose(drawn["right"], [1 / 7, 1])
+    assert "2 back, gets a mean weight of 0.14 at scale 1, 1.00 at scale 9" in drawn.alt
 
 
 def test_attended_offsets_are_counted_in_the_text():
     positions = np.array([[3, 4, 5, 6], [13, 14, 15, 16]])
     free = np.array([[3, 3, 3, 1], [0, -4, 3, 9]])
-    drawn = figures.attended_offsets(positions, free, np.full((2, 4), 3))
+    drawn = figures.attended_offsets(positions, {"free": free, "turn": np.full((2, 4), 3)}, 3)
     check(drawn)
     np.testing.assert_array_equal(drawn["free"], free)
-    np.testing.assert_array_equal(drawn["turned"], 3)
-    assert "75%" in drawn.alt
-    assert "25%" in drawn.alt
+    np.testing.assert_array_equal(drawn["turn"], 3)
+    assert "free: 75% and 25%; turn: 100% and 100%" in drawn.alt
 
 
 def test_content_share_keeps_every_draw():

@@ -396,17 +396,19 @@ binary = Exercise(
             "Your first row is the code of position 1. Positions count from 0.",
         ),
         Mistake(
-            lambda length, d_model: np.arange(length)[:, None] // 2 ** np.arange(d_model),
+            lambda length, d_model: np.arange(length)[:, np.newaxis] // 2 ** np.arange(d_model),
             "You divided by 2**j but kept the whole quotient. Its last bit is what counts: take "
             "it modulo 2.",
         ),
         Mistake(
-            lambda length, d_model: np.arange(length)[:, None] & 2 ** np.arange(d_model),
+            lambda length, d_model: np.arange(length)[:, np.newaxis] & 2 ** np.arange(d_model),
             "You kept the value of each bit (1, 2, 4, …). The code has 0 or 1 in every column: "
             "shift right by j before you take the last bit.",
         ),
         Mistake(
-            lambda length, d_model: np.arange(length)[:, None] // 10 ** np.arange(d_model) % 10,
+            lambda length, d_model: (
+                np.arange(length)[:, np.newaxis] // 10 ** np.arange(d_model) % 10
+            ),
             "These are decimal digits. Divide by powers of 2, and take the remainder by 2.",
         ),
         Mistake(
@@ -414,7 +416,9 @@ binary = Exercise(
             "Yours has a row for each bit. Turn it: a row for each position.",
         ),
         Mistake(
-            lambda length, d_model: np.arange(length)[:, None] % 2 ** np.arange(1, d_model + 1),
+            lambda length, d_model: (
+                np.arange(length)[:, np.newaxis] % 2 ** np.arange(1, d_model + 1)
+            ),
             "You took the remainder by 2**(j+1) and stopped. Divide it by 2**j to get the bit.",
         ),
     ],

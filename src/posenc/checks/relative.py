@@ -261,7 +261,8 @@ alibi = Exercise(
                 _alibi(slopes[:1], query_length, key_length),
                 (len(slopes), query_length, key_length),
             ),
-            "All heads have the first head's slope. Give each head its own: slopes[:, None, None].",
+            "All heads have the first head's slope. Give each head its own: "
+            "slopes[:, np.newaxis, np.newaxis].",
         ),
         Mistake(
             lambda slopes, query_length, key_length: np.swapaxes(

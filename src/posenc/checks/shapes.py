@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.checks.exercise import Exercise, Mistake
-from posenc.positions import packed_position_ids, position_ids
+from posenc.positions import packed_position_ids
 from posenc.rotary import apply_rotary
 from posenc.sinusoidal import sinusoidal_encoding
 
@@ -83,50 +83,89 @@ slice_by_token = Exercise(
     praise="Right: rows by the token axis, and the middle axis is gone before the sum.",
 )
 
-# --- Count the real tokens ------------------------------------------------------------------------
+# --- Which axes did the encoding go to? -----------------------------------------------------------
 
-_REAL = np.array(
-    [
-        [False, False, True, True, True],
-        [True, True, True, False, False],
-        [False, True, True, True, True],
-    ]
-)
+_AXES = ("batch", "token", "feature")
+_TIE = 1e-9  # differences below are rounding
 
-count_real_tokens = Exercise(
-    lambda real: position_ids(real),
-    [(_REAL,), (_REAL[:2, 1:],)],
+
+def _names(varies: Callable[[Array, int], Any]) -> Callable[[Array, Array], tuple[str, ...]]:
+    """Name the axes along which what was added varies, as `varies` sees it."""
+    return lambda x, total: tuple(
+        name for axis, name in enumerate(_AXES) if varies(total - x, axis)
+    )
+
+
+def _spread(added: Array, axis: int | tuple[int, ...]) -> float:
+    return float(np.ptp(added, axis=axis).max())
+
+
+def _first_two_differ(added: Array, axis: int) -> bool:
+    return float(np.abs(added.take(0, axis) - added.take(1, axis)).max()) > _TIE
+
+
+def _corner_spread(added: Array, axis: int) -> float:
+    return float(np.ptp(np.moveaxis(added, axis, 0)[:, 0, 0]))
+
+
+_X = np.random.default_rng(4).normal(size=(3, 5, 4))
+_BEHIND_PADS = np.array([[0, 1, 2, 3, 4], [0, 0, 1, 2, 3], [0, 0, 0, 1, 2]])
+_ADDED = [
+    sinusoidal_encoding(5, 4),  # a row for each token
+    sinusoidal_encoding(3, 4)[:, np.newaxis],  # a row for each sentence
+    np.linspace(0, 1, 5)[:, np.newaxis],  # one number per token
+    sinusoidal_encoding([2], 4),  # one row for all
+    sinusoidal_encoding([0, 0, 0, 1, 2], 4),  # the same rows, behind pads
+    sinusoidal_encoding(_BEHIND_PADS, 4),  # rows that differ between sentences
+]
+
+name_axes = Exercise(
+    _names(lambda added, axis: _spread(added, axis) > _TIE),
+    [(_X, _X.copy()), *((_X, _X + added) for added in _ADDED)],
     [
         Mistake(
-            lambda real: np.broadcast_to(np.arange(real.shape[1]), real.shape),
-            "You count slots, so a sentence behind two pads starts at 2. Count real tokens.",
-        ),
-        Mistake(
-            lambda real: np.cumsum(real, axis=1) - 1,
-            "Pads on the left get -1. As a table index that is the last row, without an error; "
-            "pads should get 0.",
-        ),
-        Mistake(
-            lambda real: np.where(real, np.cumsum(real, axis=1), 0),
-            "Off by one: the first real token gets 1.",
-        ),
-        Mistake(
-            lambda real: np.where(real, np.cumsum(real, axis=0) - 1, 0),
-            "You count down the batch axis: a token's number depends on the sentences above it.",
-        ),
-        Mistake(
-            lambda real: np.where(real, np.cumsum(~real, axis=1), 0),
-            "You count the pads before each token, not the real tokens.",
-        ),
-        Mistake(
-            lambda real: np.maximum(
-                np.arange(real.shape[1]) - (~real).sum(axis=1, keepdims=True), 0
+            lambda x, total: tuple(
+                name for axis, name in enumerate(_AXES) if _spread(total, axis) > _TIE
             ),
-            "You subtract the number of pads wherever they stand. That is right behind left "
-            "padding and wrong before right padding.",
+            "You looked at the sum. The embeddings differ along every axis and hide what was "
+            "added: subtract them first.",
+        ),
+        Mistake(
+            _names(lambda added, axis: _spread(added, axis) > 0),
+            "Rounding fooled you: x + encoding - x is the encoding only up to the last digits, so "
+            "you found differences along axes where there are none. Compare with 1e-9, not 0.",
+        ),
+        Mistake(
+            _names(lambda added, axis: _spread(added, axis) <= _TIE),
+            "You named the axes along which nothing changes, those that were copied. Name the "
+            "others.",
+        ),
+        Mistake(
+            _names(_first_two_differ),
+            "You compared the first two entries of each axis. Behind pads the first rows are "
+            "equal and the difference comes later: compare all of them.",
+        ),
+        Mistake(
+            _names(lambda added, axis: _corner_spread(added, axis) > _TIE),
+            "You followed one line along each axis, through the first entry of the others. The "
+            "first token can have the same row in every sentence while later ones differ: look "
+            "at all lines.",
+        ),
+        Mistake(
+            _names(
+                lambda added, axis: _spread(added, tuple(a for a in range(3) if a != axis)) > _TIE
+            ),
+            "You measured the spread over the two other axes. `axis` names the axis that is "
+            "walked along and disappears: np.ptp(added, axis=1) compares tokens.",
+        ),
+        Mistake(
+            lambda x, total: tuple(
+                name for axis, name in enumerate(_AXES[::-1]) if _spread(total - x, axis) > _TIE
+            ),
+            "The names are the wrong way round: axis 0 is the batch, axis 2 the features.",
         ),
     ],
-    praise="Right on both sides of the padding.",
+    praise="Right. It needs no table, so it works on any encoding, learned ones too.",
 )
 
 # --- A pad has no row -----------------------------------------------------------------------------
@@ -349,12 +388,16 @@ _PLANTED = [
     Planted("dropped", lambda x: x.copy()),
     Planted("row 0 for all", lambda x: x + sinusoidal_encoding(1, x.shape[2])[0]),
     Planted("counting on in the next sentence", _running_on),
+    Planted("embeddings added twice", lambda x: x + _plus(x)),
 ]
 
 
-def _zeros_in_rows_out(embed: Callable[[Array], Array], batch: int = 2) -> bool:
-    got = embed(np.zeros((batch, 5, 4)))
-    return bool(np.allclose(got, np.broadcast_to(sinusoidal_encoding(5, 4), got.shape)))
+def _adds_the_table(embed: Callable[[Array], Array], x: Array) -> bool:
+    added = embed(x) - x
+    return bool(np.allclose(added, np.broadcast_to(sinusoidal_encoding(5, 4), added.shape)))
+
+
+_ZEROS = np.zeros((2, 5, 4))
 
 
 def _order_matters(embed: Callable[[Array], Array]) -> bool:
@@ -363,7 +406,7 @@ def _order_matters(embed: Callable[[Array], Array]) -> bool:
 
 
 write_probe = Exercise(
-    _zeros_in_rows_out,
+    lambda embed: _adds_the_table(embed, _EMBEDDINGS),
     [(planted,) for planted in _PLANTED],
     [
         Mistake(
@@ -381,17 +424,25 @@ write_probe = Exercise(
             "added twice, where order does matter.",
         ),
         Mistake(
-            lambda embed: _zeros_in_rows_out(embed, batch=1),
+            lambda embed: _adds_the_table(embed, _ZEROS),
+            "Your probe feeds zeros. Twice zero is zero, so it passes code that doubles the "
+            "embeddings. Feed something else and look at what came out minus what went in.",
+        ),
+        Mistake(
+            lambda embed: _adds_the_table(embed, _EMBEDDINGS[:1]),
             "Your probe uses one sentence, so it cannot see that the second one starts at the "
             "wrong number. Use two.",
         ),
         Mistake(
-            lambda embed: bool(
-                np.allclose(embed(np.zeros((2, 5, 4)))[0, 0], sinusoidal_encoding(1, 4)[0])
-            ),
+            lambda embed: _adds_the_table(embed, _ZEROS[:1]),
+            "Your probe feeds one sentence of zeros. It passes code that doubles the embeddings "
+            "and code that counts on in the next sentence.",
+        ),
+        Mistake(
+            lambda embed: bool(np.allclose(embed(_ZEROS)[0, 0], sinusoidal_encoding(1, 4)[0])),
             "Your probe looks at the first token of the first sentence alone. Row 0 lands there "
             "in several of the faults.",
         ),
     ],
-    praise="Your probe passes the right code and stops six faults.",
+    praise="Your probe passes the right code and stops seven faults.",
 )

@@ -395,8 +395,8 @@ read_position = Exercise(
     mistakes=[
         Mistake(
             lambda row, length: _read_hand(row, len(row) // 2 - 1),
-            "You read the slowest hand only. It knows the region, but the smallest error in its "
-            "angle is hundreds of positions.",
+            "You read the slowest hand only. It knows the region, but an error of 0.1 in its angle "
+            "is hundreds of positions.",
         ),
         Mistake(
             lambda row, length: _read_hand(row, 0),

@@ -1,6 +1,6 @@
 """Figures of the chapter on relative position."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -149,25 +149,31 @@ def similarity(d_model: int, max_offset: int = 60) -> Drawing:
     return Drawing(figure, alt, arrays)
 
 
-def attention_maps(scales: Sequence[float], weights: Sequence[NDArray[np.floating]]) -> Drawing:
+def attention_maps(
+    scales: Sequence[float], weights: Sequence[NDArray[np.floating]], offset: int
+) -> Drawing:
     """Draw attention weights side by side, one map for each scale of the scores.
 
     Parameters
     ----------
     scales : sequence of float
     weights : sequence of ndarray, shape (query, key)
+    offset : int
+        Positions from the right key to its query, at least 0.
 
     Returns
     -------
     Drawing
-        Array ``weights``, shape (scales, query, key).
+        Array ``weights``, shape (scales, query, key), and ``right``, shape (scales,): the weight
+        of the right key, averaged over the queries that have one.
 
     Examples
     --------
-    >>> attention_maps([1.0, 2.0], [np.eye(3), np.eye(3)])["weights"].shape
-    (2, 3, 3)
+    >>> attention_maps([1.0, 2.0], [np.eye(3), np.full((3, 3), 1 / 3)], 0)["right"].round(2)
+    array([1.  , 0.33])
     """
     stack = np.stack(weights)
+    right = np.diagonal(stack, -offset, axis1=-2, axis2=-1).mean(axis=-1)
     with drawing.canvas(5.2, 2.4, 1, len(stack), squeeze=False, sharey=True) as (figure, axes):
         figure.suptitle("The right key wins; winning alone takes scale", fontweight="bold")
         for ax, scale, one in zip(axes[0], scales, stack, strict=True):
@@ -176,58 +182,62 @@ def attention_maps(scales: Sequence[float], weights: Sequence[NDArray[np.floatin
             ax.set_title(f"scale {scale:g}", loc="center", fontweight="normal")
         axes[0, 0].set_ylabel("query position")
         figure.colorbar(image, ax=axes[0].tolist(), shrink=0.8, label="weight")
-    peaks = ", ".join(
-        f"{one.max(axis=-1).mean():.2f} at scale {scale:g}"
-        for scale, one in zip(scales, stack, strict=True)
+    shares = ", ".join(
+        f"{share:.2f} at scale {scale:g}" for scale, share in zip(scales, right, strict=True)
     )
     alt = (
-        f"{len(stack)} maps of attention weights with one bright diagonal each. The largest weight "
-        f"of a query is on average {peaks}."
+        f"{len(stack)} maps of attention weights with one bright diagonal each. The right key, "
+        f"{offset} back, gets a mean weight of {shares}."
     )
-    return Drawing(figure, alt, {"weights": stack})
+    return Drawing(figure, alt, {"weights": stack, "right": right})
 
 
-def attended_offsets(positions: ArrayLike, free: ArrayLike, turned: ArrayLike) -> Drawing:
-    """Draw how far back each query attends most, for two ways of fitting the projections.
+def attended_offsets(
+    positions: ArrayLike, attended: Mapping[str, ArrayLike], wanted: int
+) -> Drawing:
+    """Draw how far back each query attends most, for several ways of fitting the projections.
 
     Parameters
     ----------
     positions : array_like, shape (2, n)
         Query positions: those of the fit, then new ones.
-    free, turned : array_like, shape (2, n)
-        Query position minus the position of the key with the largest score: of an unconstrained
-        fit, and of one turn per pair.
+    attended : mapping of str to array_like, shape (2, n)
+        For each way, at most three: query position minus the position of the key with the
+        largest score.
+    wanted : int
+        The offset that was asked for.
 
     Returns
     -------
     Drawing
-        Arrays ``positions``, ``free``, ``turned``.
+        One array for each name.
 
     Examples
     --------
     >>> where = np.arange(8).reshape(2, 4)
-    >>> attended_offsets(where, where % 3, where * 0 + 3)["turned"]
-    array([[3, 3, 3, 3],
-           [3, 3, 3, 3]])
+    >>> attended_offsets(where, {"free": where % 3, "turn": where * 0 + 2}, 2)["turn"]
+    array([[2, 2, 2, 2],
+           [2, 2, 2, 2]])
     """
-    positions, free, turned = (np.asarray(array) for array in (positions, free, turned))
+    positions = np.asarray(positions)
+    arrays = {name: np.asarray(offsets) for name, offsets in attended.items()}
+    looks = (("x", drawing.COSINE), ("+", drawing.ACCENT), (".", drawing.SINE))
     with drawing.canvas(5.2, 3.0) as (figure, ax):
         ax.axvspan(positions[0, 0] - 0.5, positions[0, -1] + 0.5, color=drawing.PADDING, alpha=0.2)
-        ax.plot(positions.ravel(), free.ravel(), "x", color=drawing.COSINE, label="free fit")
-        ax.plot(
-            positions.ravel(), turned.ravel(), ".", color=drawing.SINE, label="one turn per pair"
-        )
+        for (name, offsets), (mark, color) in zip(arrays.items(), looks, strict=False):
+            ax.plot(positions.ravel(), offsets.ravel(), mark, color=color, label=name)
         ax.set(xlabel="query position (grey: used for the fit)", ylabel="positions back")
-        ax.set_title("A free fit learns positions, a turn the offset")
+        ax.set_title("A turn holds at new positions, free fits miss")
         ax.legend(loc="upper left")
-    wanted = int(np.median(turned))
-    alt = (
-        f"Offset that each query attends to most. One turn per pair gives {wanted} back at all "
-        f"positions. The free fit gives {wanted} back at "
-        f"{(free[0] == wanted).mean():.0%} of the positions of the fit, shaded grey, and at "
-        f"{(free[1] == wanted).mean():.0%} of the new ones."
+    shares = "; ".join(
+        f"{name}: {(offsets[0] == wanted).mean():.0%} and {(offsets[1] == wanted).mean():.0%}"
+        for name, offsets in arrays.items()
     )
-    return Drawing(figure, alt, {"positions": positions, "free": free, "turned": turned})
+    alt = (
+        f"Offset that each query attends to most. Share of queries that attend {wanted} back, at "
+        f"the positions of the fit, shaded grey, and at new ones: {shares}."
+    )
+    return Drawing(figure, alt, arrays)
 
 
 def content_share(norms: ArrayLike, raw: ArrayLike, read: ArrayLike) -> Drawing:
