@@ -1,9 +1,10 @@
-"""The table of contents and the claims page follow the files."""
+"""The table of contents, the claims page and the table of concepts follow the files."""
 
 import re
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,3 +31,40 @@ def test_every_claim_has_a_verdict(path):
     claims = collect.claims_of(path)
     assert len(claims) >= 3
     assert all(claim.verdict for claim in claims)
+
+
+CONCEPT = re.compile(
+    r"^\| (\d+) \| (.+?) \| \[chapter \d\]\(\.\./chapters/(.+?)\.ipynb#(.+?)\) \|$", re.M
+)
+CONCEPTS = CONCEPT.findall((ROOT / "appendix" / "concepts.md").read_text())
+
+
+def cells_run_in_section(notebook, anchor):
+    """Count executed cells from a label or a heading's slug to the next heading of its level."""
+    level, count = None, 0
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            count += level is not None and cell.execution_count is not None
+            continue
+        for block in re.split(r"\n(?=\(|#{1,3} )", cell.source):
+            heading = re.search(r"^(#{1,3}) (.+)$", block, re.M)
+            if level and heading and len(heading[1]) <= level:
+                return count
+            labelled = re.search(rf"^\({re.escape(anchor)}\)=$", cell.source, re.M)
+            if level is None and heading:
+                text = heading[2].strip()
+                if collect.default_slugify(text) == anchor or (
+                    labelled and cell.source.index(labelled[0]) < cell.source.index(heading[0])
+                ):
+                    level = len(heading[1])
+    return count
+
+
+def test_there_are_forty_one_concepts():
+    assert [int(number) for number, *_ in CONCEPTS] == list(range(1, 42))
+
+
+@pytest.mark.parametrize(("number", "name", "chapter", "anchor"), CONCEPTS)
+def test_every_concept_is_computed_where_the_table_says(number, name, chapter, anchor):
+    notebook = nbformat.read(ROOT / "chapters" / f"{chapter}.ipynb", as_version=4)
+    assert cells_run_in_section(notebook, anchor) >= 1
