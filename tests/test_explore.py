@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from posenc.explore import Slider
+from posenc.figures.cover import cover
 from posenc.figures.drawing import Drawing, annotate_cells, canvas
 
 
@@ -59,3 +60,11 @@ def test_numbers_in_cells_are_legible_on_dark_and_on_light():
         annotate_cells(axes, values, "{:.0f}")
     assert axes.texts[0].get_color() == "white"
     assert [text.get_text() for text in axes.texts] == ["0", "1"]
+
+
+def test_the_cover_shows_waves_that_widen_from_top_to_bottom():
+    drawing = cover(length=60, n_sines=12)
+    assert drawing["sines"].shape == (60, 12)
+    assert drawing["changes"][0] == 18
+    assert (np.diff(drawing["changes"]) <= 0).all()
+    assert "never does" in drawing.alt
