@@ -18,7 +18,8 @@ SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13)
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c '$(SUPPORTED)' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help book serve pdf lab notebooks test lint test-code test-notebooks test-book reproducible bench lock clean
+.PHONY: help book serve pdf lab notebooks test lint test-code test-notebooks test-book test-coursework reproducible \
+	release grade solutions bench lock clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -63,7 +64,7 @@ lab: $(VENV)/installed ## open the chapters in JupyterLab
 notebooks: $(VENV)/installed ## run every chapter and store its outputs (twice changes nothing)
 	@$(BIN)/python book/notebooks.py
 
-test: lint test-code test-notebooks test-book ## everything that CI checks
+test: lint test-code test-notebooks test-book test-coursework ## everything that CI checks
 	@echo "All checks passed."
 
 lint: $(VENV)/installed ## style, types and workflow files
@@ -93,12 +94,29 @@ reproducible: $(VENV)/installed ## build the committed book twice and compare ev
 	@$(BIN)/python book/vendor.py
 	@book/reproducible.sh
 
+GRADER = cd coursework && $(CURDIR)/$(BIN)/python -m posenc_grader
+
+release: $(VENV)/installed ## write the student notebooks of the coursework
+	@$(GRADER) release
+
+grade: $(VENV)/installed ## grade SUBMISSIONS=folder [SECRET=...]; can be stopped and started again
+	@$(if $(SUBMISSIONS),,echo "Say what to grade: make grade SUBMISSIONS=folder [SECRET=...]"; exit 2;)
+	@$(if $(SECRET),export COURSEWORK_SECRET='$(SECRET)';) submissions=$$(realpath '$(SUBMISSIONS)'); \
+	  $(GRADER) grade "$$submissions"
+
+solutions: $(VENV)/installed ## write the coursework with folded solutions, for self-learners
+	@$(GRADER) solutions
+
+test-coursework: $(VENV)/installed ## the grader against a made class, cheats included
+	@echo "== the grader, against a made class =="
+	@$(BIN)/pytest tests/coursework
+
 bench: $(VENV)/installed ## measure the speed of posenc; writes a table to bench/results
 	@$(BIN)/python bench/run.py
 
-lock: $(VENV)/installed ## resolve requirements.txt and the test group again
+lock: $(VENV)/installed ## resolve requirements.txt and the dependency groups again
 	@$(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
-	  requirements.txt --group test --no-emit-package posenc --no-header \
+	  requirements.txt --group test --group coursework --no-emit-package posenc --no-header \
 	  --annotation-style line --output-file requirements.lock
 
 clean: ## remove everything that the commands above made

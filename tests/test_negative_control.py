@@ -86,7 +86,7 @@ def test_make_stops_at_the_first_failing_step(tmp_path):
         tool = tools / name
         tool.write_text(f"#!/bin/sh\necho {name} ran\nexit {int(broken)}\n")
         tool.chmod(0o755)
-    assert "test: lint test-code test-notebooks test-book" in makefile
+    assert "test: lint test-code test-notebooks test-book test-coursework" in makefile
     result = subprocess.run(
         ["make", "test"], cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -115,7 +115,7 @@ class ResidualLayer(Layer):
 
     ``norm="post"``: y = norm(x + sublayer(x)). ``norm="pre"``: y = x + sublayer(norm(x)), where x
     itself is never normalised, and a stack needs one more norm at its end.
-    The norm of the sub-layer `name` is called `name`_norm.
+    The norm of the sub-layer ``name`` is called ``name_norm``.
     """
 
     norm: str

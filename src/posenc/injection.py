@@ -2,11 +2,11 @@
 
 A position can act at three places, and every encoding here uses exactly one of them:
 
-========================  ==================================================================
-`embed(positions)`        a vector added to the embeddings: sinusoidal, learned
-`turn(x, positions)`      queries and keys changed before they are compared: rotary (RoPE)
-`bias(query, key_length)` a number added to each score: T5, ALiBi, Shaw
-========================  ==================================================================
+=========================  =================================================================
+`embed(positions)`         a vector added to the embeddings: sinusoidal, learned
+`turn(x, positions)`       queries and keys changed before they are compared: rotary (RoPE)
+`bias(query, key_length)`  a number added to each score: T5, ALiBi, Shaw
+=========================  =================================================================
 
 The first two read the position numbers they are given, so padding and packing need the right
 `position_ids`. The third counts from query to key (aligned at the bottom right, like every mask),
@@ -295,7 +295,7 @@ class T5(Injection):
 class ALiBi(Injection):
     """A fixed penalty for distance, steeper in some heads (Press et al. 2022, section 3).
 
-    The symmetric form −slope · |distance|; a causal model's mask hides the future half of it.
+    The symmetric form ``−slope · |distance|``; a causal model's mask hides the future half of it.
     Without that mask it cannot tell a text from its mirror image.
 
     Parameters
