@@ -36,6 +36,13 @@
     }
   }
 
+  // docutils marks bibliography entries with roles that do not fit together; the text suffices.
+  function plainBibliography() {
+    for (const entry of document.querySelectorAll(".citation-list, .citation")) {
+      entry.removeAttribute("role");
+    }
+  }
+
   // Code and tables that scroll sideways must be reachable by keyboard.
   function reachScrollable() {
     for (const box of document.querySelectorAll(
@@ -50,6 +57,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     nameThemeControls();
     markTitle();
+    plainBibliography();
     nameSliders(document);
     reachScrollable();
     new MutationObserver(() => nameSliders(document)).observe(document.body, {

@@ -14,8 +14,8 @@ import ipywidgets as widgets
 from posenc.figures.drawing import Drawing
 
 # Frames are many, so each is smaller than a figure that stands alone.
-FRAME_DPI = 100
-FRAME_COLORS = 48
+FRAME_DPI = 84
+FRAME_COLORS = 32
 
 
 class Slider(widgets.VBox):
