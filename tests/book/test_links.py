@@ -56,3 +56,18 @@ def test_only_what_is_in_the_table_of_contents_is_published():
     assert not [name for name in sources if "solution" in name.lower()]
     for forbidden in ("README", "CONTRIBUTING", "CHANGELOG"):
         assert not [name for name in sources if name.startswith(forbidden)]
+
+
+def test_no_solution_of_the_coursework_is_published():
+    texts = {".html", ".ipynb", ".md", ".txt", ".js", ".py"}
+    leaks = [
+        path.relative_to(HTML).as_posix()
+        for path in HTML.rglob("*")
+        if path.suffix in texts
+        and any(
+            marker in path.read_text(encoding="utf-8", errors="ignore")
+            for marker in ("BEGIN SOLUTION", "BEGIN HIDDEN", "END SOLUTION")
+        )
+    ]
+    assert not leaks
+    assert not [p for p in HTML.rglob("*") if "coursework/source" in p.as_posix()]
