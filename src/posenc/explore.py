@@ -14,7 +14,7 @@ import ipywidgets as widgets
 from posenc.figures.drawing import Drawing
 
 # Frames are many, so each is smaller than a figure that stands alone.
-FRAME_DPI = 84
+FRAME_DPI = 76
 FRAME_COLORS = 32
 
 
