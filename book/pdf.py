@@ -47,6 +47,8 @@ def main() -> int:
                 "() => window.MathJax?.startup?.promise.then(() => true) ?? true"
             )
             page.wait_for_timeout(2000)  # sliders are drawn after the page has loaded
+            page.evaluate("document.querySelectorAll('img').forEach(i => i.loading = 'eager')")
+            page.wait_for_load_state("networkidle")
             page.evaluate(
                 "document.querySelectorAll('details').forEach(d => d.open = true);"
                 "document.querySelectorAll('.toggle-hidden').forEach("

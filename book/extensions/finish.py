@@ -2,6 +2,7 @@
 
 - The theme draws its icons with a 1.5 MB script although its style sheet holds the same icons as a
   font; the script goes.
+- Pictures are fetched when the reader comes near them, not all at once.
 - Widgets get random ids; they are numbered instead, so that two builds give the same bytes.
 """
 
@@ -11,6 +12,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 ICON_SCRIPT = re.compile(r"\s*<(?:script|link)\b[^>]*scripts/fontawesome\.js[^>]*>(?:</script>)?")
+PICTURE = re.compile(r'<img (?!loading=)(?=[^>]*src="[^"]*_images/)')
 # Python's model ids are 32 hexadecimal digits; nothing else on a page is.
 WIDGET_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
@@ -18,7 +20,7 @@ WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 
 def touch_up(page: str) -> str:
     """Give the final form of one page; a page in that form stays as it is."""
-    page = ICON_SCRIPT.sub("", page)
+    page = PICTURE.sub('<img loading="lazy" ', ICON_SCRIPT.sub("", page))
     if WIDGET_STATE in page:
         numbers: dict[str, str] = {}
         page = WIDGET_ID.sub(
