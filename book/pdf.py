@@ -48,7 +48,7 @@ def main() -> int:
             )
             page.wait_for_timeout(2000)  # sliders are drawn after the page has loaded
             page.evaluate("document.querySelectorAll('img').forEach(i => i.loading = 'eager')")
-            page.wait_for_load_state("networkidle")
+            page.wait_for_function("[...document.images].every(image => image.complete)")
             page.evaluate(
                 "document.querySelectorAll('details').forEach(d => d.open = true);"
                 "document.querySelectorAll('.toggle-hidden').forEach("

@@ -40,7 +40,7 @@ def test_never_scrolls_sideways_on_a_phone(visit, page_path, scheme):
 def test_every_image_loads_and_has_a_text_alternative(visit, page_path):
     page = visit(page_path).page
     page.evaluate("for (const image of document.images) image.loading = 'eager'")
-    page.wait_for_load_state("networkidle")
+    page.wait_for_function("[...document.images].every(image => image.complete)")
     images = page.evaluate(
         "[...document.images].map(i => ({src: i.src.slice(0, 80), alt: i.alt, "
         "width: i.naturalWidth, frame: i.closest('.posenc-slider') !== null}))"
