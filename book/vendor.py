@@ -22,12 +22,10 @@ from pathlib import Path
 
 VENDOR = Path(__file__).resolve().parent / "vendor"
 
-# Runs before the widget manager. The first line tells it where its own fonts are. The second keeps
-# the theme's Font Awesome from replacing the icons of widgets, which stops them from working. The
-# third answers the widgets' call to MathJax 2, which they make for every label, equation or not.
+# Runs before the widget manager. The first line tells it where its own fonts are. The second
+# answers the widgets' call to MathJax 2, which they make for every label, equation or not.
 ASSETS_PATH_JS = """\
 window.__jupyter_widgets_assets_path__ = new URL(".", document.currentScript.src).href;
-window.FontAwesomeConfig = { autoReplaceSvg: "nest" };
 window.addEventListener("DOMContentLoaded", () => { window.MathJax.Hub ??= { Queue() {} }; });
 """
 
