@@ -16,8 +16,14 @@ for name in one another-folder; do
 done
 
 cd "$work"
-count=$(find one/_build/html -name '*.html' | wc -l)
-for page in $(cd one/_build/html && find . -name '*.html'); do
-  cmp "one/_build/html/$page" "another-folder/_build/html/$page"
+differing=0
+pages=$(cd one/_build/html && find . -name '*.html' | sort)
+for page in $pages; do
+  if ! cmp --silent "one/_build/html/$page" "another-folder/_build/html/$page"; then
+    differing=$((differing + 1))
+    echo "$page differs:"
+    diff "one/_build/html/$page" "another-folder/_build/html/$page" | cut -c1-300 | head -20 || true
+  fi
 done
-echo "$count pages, the same bytes in both builds"
+echo "$(wc -w <<<"$pages") pages compared, $differing differ"
+[ "$differing" = 0 ]

@@ -3,6 +3,8 @@
 - The theme draws its icons with a 1.5 MB script although its style sheet holds the same icons as a
   font; the script goes.
 - Pictures are fetched when the reader comes near them, not all at once.
+- Scripts wait until the page has been read. The theme also loads the search index on every page,
+  for a search as you type that the book does not use; it goes, except from the search page.
 - Widgets get random ids; they are numbered instead, so that two builds give the same bytes.
 """
 
@@ -12,15 +14,25 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 ICON_SCRIPT = re.compile(r"\s*<(?:script|link)\b[^>]*scripts/fontawesome\.js[^>]*>(?:</script>)?")
+SEARCH_SCRIPT = re.compile(
+    r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>'
+)
+# The inline scripts that follow `documentation_options.js` write to the constant it declares.
+BLOCKING_SCRIPT = re.compile(
+    r"<script (?![^>]*\b(?:defer|async)\b)(?=[^>]*\bsrc=)(?![^>]*documentation_options\.js)"
+)
 PICTURE = re.compile(r'<img (?!loading=)(?=[^>]*src="[^"]*_images/)')
 # Python's model ids are 32 hexadecimal digits; nothing else on a page is.
 WIDGET_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 
 
-def touch_up(page: str) -> str:
+def touch_up(page: str, is_search: bool = False) -> str:
     """Give the final form of one page; a page in that form stays as it is."""
     page = PICTURE.sub('<img loading="lazy" ', ICON_SCRIPT.sub("", page))
+    if not is_search:
+        page = SEARCH_SCRIPT.sub("", page)
+    page = BLOCKING_SCRIPT.sub("<script defer ", page)
     if WIDGET_STATE in page:
         numbers: dict[str, str] = {}
         page = WIDGET_ID.sub(
@@ -36,7 +48,7 @@ def on_finish(app: Sphinx, error: Exception | None) -> None:
     out = Path(app.outdir)
     for path in out.rglob("*.html"):
         before = path.read_text(encoding="utf-8")
-        after = touch_up(before)
+        after = touch_up(before, is_search=path.name == "search.html")
         if after != before:
             path.write_text(after, encoding="utf-8")
     scripts = out / "_static" / "scripts"

@@ -1,17 +1,16 @@
 """The built book, served on 127.0.0.1, and a headless browser that reports what pages do."""
 
-import functools
-import gzip
-import http.server
 import shutil
-import threading
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import sync_playwright
 
-HTML = Path(__file__).resolve().parents[2] / "_build" / "html"
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "book"))
+
+from server import HTML, serve
 
 # `site` chooses how a page is opened: from a server, or as a file on the reader's own disk.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -33,37 +32,10 @@ def pytest_sessionstart(session):
         pytest.exit("There is no built book: run `make book` first.", returncode=1)
 
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    """Serve files gzipped, as a public server would, and without a log."""
-
-    def log_message(self, *arguments):
-        pass
-
-    def do_GET(self):
-        path = Path(self.translate_path(self.path))
-        if path.is_dir():
-            path = path / "index.html"
-        if not path.is_file():
-            self.send_error(404)
-            return
-        body = path.read_bytes()
-        self.send_response(200)
-        self.send_header("Content-Type", self.guess_type(str(path)))
-        if path.suffix in {".html", ".js", ".css", ".svg", ".json", ".txt", ".xml"}:
-            body = gzip.compress(body, 6)
-            self.send_header("Content-Encoding", "gzip")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
 @pytest.fixture(scope="session")
 def server():
-    handler = functools.partial(QuietHandler, directory=str(HTML))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}/"
-        running.shutdown()
+    with serve() as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
