@@ -19,6 +19,10 @@ from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "book" / "extensions"))
+
+from run_cells import CLIENT  # noqa: E402
+
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 CELL_METADATA = {"tags", "mystnb", "editable", "slideshow"}
 
@@ -32,8 +36,8 @@ def execute(path: Path) -> None:
         kernel_name="python3",
         resources={"metadata": {"path": str(path.parent)}},
         store_widget_state=False,
-        coalesce_streams=True,  # where a print is cut depends on the moment
         record_timing=False,
+        **CLIENT,
     )
     client.execute()
     normalise(notebook)

@@ -1,11 +1,12 @@
 """Sliders: frames made beforehand, linked in the browser, free values with a kernel."""
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 
 from posenc.explore import Slider
 from posenc.figures.cover import cover
-from posenc.figures.drawing import Drawing, annotate_cells, canvas
+from posenc.figures.drawing import _RC, Drawing, annotate_cells, canvas
 
 
 def draw(k):
@@ -42,6 +43,32 @@ def test_a_free_value_draws_another_frame(slider):
     assert "k must not be negative" in extra.children[0].value
     box.value = "three"
     assert "could not convert" in extra.children[0].value
+
+
+def test_a_text_that_leaves_the_picture_is_refused():
+    with (
+        pytest.raises(ValueError, match=r"'a title of many words.*leaves the picture"),
+        canvas() as (
+            _,
+            axes,
+        ),
+    ):
+        axes.set_title("a title of many words " * 5)
+    with canvas() as (_, axes):
+        axes.set_title("a title that fits")
+        axes.set_xlim(0.5, 5.5)  # with labels of ticks beyond the limits, which are never drawn
+
+
+def test_text_grows_with_the_resolution_and_no_faster():
+    with canvas() as (figure, axes):
+        title = axes.set_title("rows follow words, the mean stands still")
+    with mpl.rc_context(_RC):
+        widths = []
+        for dpi in (76, 130):
+            figure.set_dpi(dpi)
+            figure.draw_without_rendering()
+            widths.append(title.get_window_extent().width / dpi)
+    np.testing.assert_allclose(widths[0], widths[1], rtol=0.01)
 
 
 def test_a_drawing_is_a_picture_an_alternative_and_its_arrays():

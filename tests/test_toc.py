@@ -33,6 +33,22 @@ def test_every_claim_has_a_verdict(path):
     assert all(claim.verdict for claim in claims)
 
 
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_every_chapter_says_what_it_teaches_and_practises_it(path):
+    objectives, time, labels = collect.objectives_of(path)
+    assert 3 <= len(objectives) <= 6
+    assert "minutes" in time
+    notebook = nbformat.read(path, as_version=4)
+    exercises = "\n".join(cell.source for cell in notebook.cells).count("{exercise}")
+    assert exercises >= 6
+    assert len(labels) == len(set(labels)) == exercises
+
+
+def test_the_collected_tables_stand_on_their_pages():
+    assert "<!-- claims -->" in (ROOT / "appendix" / "claims.md").read_text()
+    assert "<!-- objectives -->" in (ROOT / "coursework" / "for-teachers.md").read_text()
+
+
 LINK = r"(?:\[chapter \d\]\(\.\./chapters/[^#]+#|\{ref\}`chapter \d <)"
 CONCEPT = re.compile(rf"^\| (\d+) \| (.+?) \| {LINK}([^)>]+)[)>]`? \|$", re.M)
 CHAPTER = re.compile(r"chapter (\d)")

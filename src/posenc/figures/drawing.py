@@ -14,7 +14,9 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axis import Tick
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -36,6 +38,8 @@ SEQUENTIAL = "viridis"  # for weights and distances
 _RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
+    # Hinted letters are wider at a low resolution: a title that fits would not fit a slider frame.
+    "text.hinting": "none",
     "axes.titlesize": 11,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
@@ -106,6 +110,19 @@ def canvas(
         # Lay it out once: the layout engine moves things a little every time it runs.
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
+        _refuse_cut_text(figure)
+
+
+def _refuse_cut_text(figure: Figure) -> None:
+    """Raise if a text leaves the picture, where saving would cut it off without a word."""
+    # Ticks beyond the limits of an axis have labels that are never drawn.
+    ticks = {label for tick in figure.findobj(Tick) for label in (tick.label1, tick.label2)}
+    width, height = figure.bbox.size
+    for text in set(figure.findobj(Text)) - ticks:
+        if text.get_visible() and text.get_text().strip():
+            box = text.get_window_extent()
+            if min(box.x0, box.y0) < -2 or box.x1 > width + 2 or box.y1 > height + 2:
+                raise ValueError(f"the text {text.get_text()!r} leaves the picture; shorten it")
 
 
 def annotate_cells(axes: Any, values: NDArray[Any], form: str = "{:.2f}") -> None:

@@ -1,0 +1,23 @@
+"""Sphinx extension: run the cells of the book as `book/notebooks.py` runs them.
+
+A kernel sends printed text in pieces that are cut wherever its buffer was flushed, and MyST-NB joins
+pieces with a line break, even in the middle of a line. The client that runs the notebooks joins them
+as they are, if it is told to.
+"""
+
+from functools import partial
+
+from jupyter_cache.executors import basic
+from sphinx.application import Sphinx
+
+CLIENT = {
+    "coalesce_streams": True,
+    # Warnings of the kernel about itself are for servers that others can reach.
+    "extra_arguments": ["--IPKernelApp.log_level=ERROR"],
+}
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Tell the client of jupyter-cache, which runs the notebooks in this process."""
+    basic.single_nb_execution = partial(basic.single_nb_execution, **CLIENT)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
