@@ -1,8 +1,8 @@
 """Sphinx extension: run the cells of the book as `book/notebooks.py` runs them.
 
-A kernel sends printed text in pieces that are cut wherever its buffer was flushed, and MyST-NB joins
-pieces with a line break, even in the middle of a line. The client that runs the notebooks joins them
-as they are, if it is told to.
+A kernel sends printed text in pieces, cut wherever its buffer was flushed, and MyST-NB joins them
+with a line break, even in the middle of a line. The client that runs the notebooks joins them as
+they are, if it is told to.
 """
 
 from functools import partial
