@@ -19,7 +19,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c '$(SUPPORTED)' 2>/dev/null && echo $$p && break; done)
 
 .PHONY: help book serve pdf lab notebooks test lint test-code test-notebooks test-book test-coursework reproducible \
-	release grade solutions bench lock clean
+	lighthouse release grade solutions bench lock clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -93,6 +93,9 @@ test-book: book ## build the book and check its pages in a browser
 reproducible: $(VENV)/installed ## build the committed book twice and compare every byte
 	@$(BIN)/python book/vendor.py
 	@book/reproducible.sh
+
+lighthouse: book ## let Lighthouse judge three pages (fetched from npm; needs Chromium)
+	@$(BIN)/python book/lighthouse.py
 
 GRADER = cd coursework && $(CURDIR)/$(BIN)/python -m posenc_grader
 

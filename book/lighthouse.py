@@ -5,11 +5,12 @@ on the machine, so it is printed with what limits it, and judged by nobody.
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 
-from server import serve
+from server import NO_BROWSER, find_browser, serve
 
 LIGHTHOUSE = "lighthouse@12.8.2"  # the last that runs with Node.js 20
 PAGES = ("index.html", "chapters/02-the-formula.html", "appendix/glossary.html")
@@ -19,9 +20,10 @@ FLAGS = "--headless=new --no-sandbox --disable-gpu --disable-background-networki
 
 def judge(address: str) -> dict:
     """Run Lighthouse on one address, as a desktop reader, and return its report."""
+    environment = {**os.environ, "CHROME_PATH": find_browser() or sys.exit(NO_BROWSER)}
     command = ["npx", "--yes", LIGHTHOUSE, address, "--preset=desktop", "--output=json"]
     command += ["--quiet", f"--chrome-flags={FLAGS}"]
-    result = subprocess.run(command, capture_output=True, text=True)
+    result = subprocess.run(command, capture_output=True, text=True, env=environment)
     if result.returncode:
         sys.exit(f"Lighthouse did not run:\n{result.stderr[-2000:]}")
     return json.loads(result.stdout)

@@ -3,71 +3,54 @@
 It comes after ``jupyter-book build --builder singlehtml .``, as `make pdf` does it.
 """
 
-import functools
-import http.server
-import shutil
 import sys
-import threading
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
+from server import NO_BROWSER, find_browser, serve
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "_build" / "singlehtml"
 TARGET = ROOT / "_build" / "pdf" / "putting-order-back.pdf"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FOOTER = (
     '<div style="font-size:8px;width:100%;text-align:center;color:#444">'
     '<span class="pageNumber"></span> / <span class="totalPages"></span></div>'
 )
 
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    """Serve files without a log."""
-
-    def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
-
-
 def main() -> int:
     """Open the page, unfold what is folded and print it."""
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = find_browser()
     if browser is None:
-        print("No Chromium or Chrome on PATH. On Debian or Ubuntu: apt install chromium")
+        print(NO_BROWSER)
         return 1
-    handler = functools.partial(QuietHandler, directory=str(PAGE))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        with sync_playwright() as playwright:
-            running = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
-            page = running.new_page(color_scheme="light")
-            page.set_default_timeout(300_000)
-            page.goto(f"http://127.0.0.1:{server.server_port}/index.html", wait_until="load")
-            page.wait_for_function(
-                "() => window.MathJax?.startup?.promise.then(() => true) ?? true"
-            )
-            page.wait_for_timeout(2000)  # sliders are drawn after the page has loaded
-            page.evaluate("document.querySelectorAll('img').forEach(i => i.loading = 'eager')")
-            page.wait_for_function("[...document.images].every(image => image.complete)")
-            page.evaluate(
-                "document.querySelectorAll('details').forEach(d => d.open = true);"
-                "document.querySelectorAll('.toggle-hidden').forEach("
-                "e => e.classList.remove('toggle-hidden'));"
-            )
-            TARGET.parent.mkdir(parents=True, exist_ok=True)
-            page.pdf(
-                path=str(TARGET),
-                format="A4",
-                margin={"top": "16mm", "bottom": "18mm", "left": "16mm", "right": "16mm"},
-                print_background=True,
-                display_header_footer=True,
-                header_template="<span></span>",
-                footer_template=FOOTER,
-                tagged=True,
-                outline=True,
-            )
-            running.close()
-        server.shutdown()
+    with serve(PAGE) as address, sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        page = running.new_page(color_scheme="light")
+        page.set_default_timeout(300_000)
+        page.goto(address, wait_until="load")
+        page.wait_for_function("() => window.MathJax?.startup?.promise.then(() => true) ?? true")
+        page.wait_for_timeout(2000)  # sliders are drawn after the page has loaded
+        page.evaluate("document.querySelectorAll('img').forEach(i => i.loading = 'eager')")
+        page.wait_for_function("[...document.images].every(image => image.complete)")
+        page.evaluate(
+            "document.querySelectorAll('details').forEach(d => d.open = true);"
+            "document.querySelectorAll('.toggle-hidden').forEach("
+            "e => e.classList.remove('toggle-hidden'));"
+        )
+        TARGET.parent.mkdir(parents=True, exist_ok=True)
+        page.pdf(
+            path=str(TARGET),
+            format="A4",
+            margin={"top": "16mm", "bottom": "18mm", "left": "16mm", "right": "16mm"},
+            print_background=True,
+            display_header_footer=True,
+            header_template="<span></span>",
+            footer_template=FOOTER,
+            tagged=True,
+            outline=True,
+        )
+        running.close()
     print(f"Printed {TARGET.relative_to(ROOT)}, {TARGET.stat().st_size / 1e6:.1f} MB")
     return 0
 

@@ -1,14 +1,17 @@
-"""Serve the built book on 127.0.0.1, compressed as a public server would."""
+"""Serve the built book on 127.0.0.1, compressed as a public server would, and find a browser."""
 
 import contextlib
 import functools
 import gzip
 import http.server
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 HTML = Path(__file__).resolve().parents[1] / "_build" / "html"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NO_BROWSER = "No Chromium or Chrome on PATH. On Debian or Ubuntu: apt install chromium"
 TEXT = {".html", ".js", ".css", ".svg", ".json", ".txt", ".xml"}
 
 
@@ -37,10 +40,15 @@ class GzipHandler(http.server.SimpleHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def serve() -> Iterator[str]:
-    """Yield the address of the book while it is served."""
-    handler = functools.partial(GzipHandler, directory=str(HTML))
+def serve(folder: Path = HTML) -> Iterator[str]:
+    """Yield the address of a folder while it is served."""
+    handler = functools.partial(GzipHandler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{running.server_port}/"
         running.shutdown()
+
+
+def find_browser() -> str | None:
+    """Give the path of a browser that can run without a screen."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)

@@ -157,7 +157,8 @@ class Learned(Injection):
     """A trained table with a row for every position (Gehring et al. 2017; BERT and GPT use it).
 
     The rows are multiplied by √d_model like the token embeddings beside them, √d_model · (E + P):
-    they start small, and unscaled they would stay too small to be noticed for a long time.
+    they start small, and Adam moves a number by about the learning rate, so unscaled rows would
+    need many more steps to be noticed.
 
     Parameters
     ----------

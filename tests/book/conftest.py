@@ -1,6 +1,5 @@
 """The built book, served on 127.0.0.1, and a headless browser that reports what pages do."""
 
-import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +9,7 @@ from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "book"))
 
-from server import HTML, serve
-
-# `site` chooses how a page is opened: from a server, or as a file on the reader's own disk.
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+from server import HTML, NO_BROWSER, find_browser, serve
 
 
 def pages():
@@ -40,9 +36,9 @@ def server():
 
 @pytest.fixture(scope="session")
 def browser():
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    found = find_browser()
     if found is None:
-        pytest.fail("No Chromium or Chrome on PATH. On Debian or Ubuntu: apt install chromium")
+        pytest.fail(NO_BROWSER)
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(
             executable_path=found,

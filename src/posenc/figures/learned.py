@@ -13,7 +13,9 @@ from posenc.figures.drawing import Drawing
 LOOKS: dict[str, dict[str, Any]] = {
     "sinusoidal": {"color": drawing.SINE, "marker": "o"},
     "learned": {"color": drawing.COSINE, "marker": "s"},
-    "learned, rows not scaled": {"color": drawing.ACCENT, "marker": "^"},
+    "learned, quiet start": {"color": drawing.COSINE, "linestyle": "--"},
+    "learned, no factor": {"color": drawing.ACCENT, "marker": "^"},
+    "learned, no factor, loud start": {"color": drawing.ACCENT, "linestyle": "--"},
 }
 
 
@@ -91,10 +93,11 @@ def losses(curves: Mapping[str, ArrayLike], threshold: float, title: str) -> Dra
         ax.axhline(threshold, color=drawing.PADDING, linestyle="--", linewidth=1.2)
         for name, curve in arrays.items():
             steps, color = np.arange(curve.shape[1]), LOOKS[name]["color"]
+            style = LOOKS[name].get("linestyle", "-")
             low, high = curve.min(axis=0), curve.max(axis=0)
             ax.fill_between(steps, low, high, color=color, alpha=0.25, linewidth=0)
-            ax.plot(steps, curve.mean(axis=0), color=color, label=name)
-        ax.set(xlabel="training step", ylabel="loss (nats)", ylim=(0, None), title=title)
+            ax.plot(steps, curve.mean(axis=0), color=color, linestyle=style, label=name)
+        ax.set(xlabel="training step", ylabel="loss", ylim=(0, None), title=title)
         ax.legend(loc="upper right")
     told = "; ".join(
         f"{name} between steps {at.min()} and {at.max()}" for name, at in crossed.items()

@@ -297,6 +297,7 @@ def against(
     x_label: str,
     y_label: str,
     level: float | None = None,
+    legend: str = "best",
 ) -> drawing.Drawing:
     """Draw measures of several models against one setting: a dot a seed, a line for the mean.
 
@@ -308,6 +309,8 @@ def against(
     title, x_label, y_label : str
     level : float, optional
         A value to compare with, drawn as a broken line.
+    legend : str, default "best"
+        Where the legend stands, as in Matplotlib.
 
     Returns
     -------
@@ -329,7 +332,7 @@ def against(
             axes.set_xticks(x)
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
-        axes.legend(fontsize=9)
+        axes.legend(fontsize=9, loc=legend)
         axes.set_title(title)
     parts = [
         f"{name}: from {seeds[:, 0].mean():.2f} at {x[0]} to {seeds[:, -1].mean():.2f} at {x[-1]}"
