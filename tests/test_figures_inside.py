@@ -31,17 +31,20 @@ def test_slopes_count_what_is_shared():
     drawn = figures.slopes(3, [0.5, 0.25, 0.125], [0.5, 0.2, 0.4])
     check(drawn)
     np.testing.assert_array_equal(drawn["released"], [0.5, 0.2, 0.4])
-    assert "agrees with it at 1 heads" in drawn.alt
+    assert (
+        "gives 1 of the heads the slope of the formula, though 1 slopes occur in both" in drawn.alt
+    )
     assert "starts again at 0.4" in drawn.alt
 
 
 def test_buckets_measure_their_widths():
     relative = np.arange(-6, 3)
-    both = np.array([3, 3, 3, 2, 2, 1, 0, 5, 6])
-    past = np.array([4, 4, 3, 3, 2, 1, 0, 0, 0])
-    drawn = figures.buckets(relative, both, past)
+    encoder = np.array([3, 3, 3, 2, 2, 1, 0, 5, 6])
+    decoder = np.array([4, 4, 3, 3, 2, 1, 0, 0, 0])
+    drawn = figures.buckets(relative, encoder, decoder)
     check(drawn)
-    np.testing.assert_array_equal(drawn["widths"], [1, 1, 2, 3])
+    np.testing.assert_array_equal(drawn["encoder widths"], [1, 1, 2, 3])
+    np.testing.assert_array_equal(drawn["decoder widths"], [1, 1, 1, 2, 2])
     assert "begins at distance 4 in the encoder and 5 in the decoder" in drawn.alt
 
 
@@ -64,7 +67,7 @@ def test_task_scores_keep_every_seed():
     check(drawn)
     np.testing.assert_array_equal(drawn["RoPE"], [[0.2, 0.4, 0.9], [1.0, 1.0, 0.7]])
     np.testing.assert_array_equal(drawn["ceiling"], [0.25, 0.5])
-    assert "a: RoPE 0.5, own 0.0, ceiling without order 0.25" in drawn.alt
+    assert "a: RoPE 0.50, own 0.00, ceiling without order 0.25" in drawn.alt
 
 
 def test_by_length_names_the_mean_at_the_longest():
@@ -72,7 +75,7 @@ def test_by_length_names_the_mean_at_the_longest():
     drawn = figures.by_length([8, 32], 8, found, "A title")
     check(drawn)
     np.testing.assert_array_equal(drawn["shift: RoPE"], [[1.0, 0.6], [0.8, 0.2]])
-    assert "Mean at length 32: shift: RoPE 0.4; first: T5 0.7" in drawn.alt
+    assert "Mean at length 32: shift: RoPE 0.40; first: T5 0.70" in drawn.alt
 
 
 @pytest.mark.parametrize("factor", [1.0, 4.0, 32.0])

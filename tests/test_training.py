@@ -154,6 +154,7 @@ def test_a_result_says_what_was_measured():
     assert result.accuracy.keys() == result.ceiling.keys() == {8, 12}
     assert all(0 <= share <= 1 for share in result.accuracy.values())
     assert result.ceiling == {8: 0.5, 12: 0.5}
+    assert result.ceiling is result.ceiling  # worked out once
     assert len(result.model.encoder.encoding.lookup.table) == 12  # rows for the longest test
     assert "losses" not in repr(result)
     assert "cpu_seconds" not in repr(result)

@@ -79,14 +79,15 @@ def objectives_of(path: Path) -> tuple[list[str], str, list[str]]:
 
 
 def objectives_table(chapters: list[Path]) -> str:
-    """Write the objectives and the exercises of all chapters as one Markdown table."""
-    lines = ["| after the chapter, you can | it is practised in |", "|---|---|"]
+    """Write the objectives and the exercises of all chapters as one table of two columns."""
+    lines = [":::{list-table}", ":header-rows: 1", ":widths: 35 65", ""]
+    lines += ["* - chapter, and where it is practised", "  - after it, you can"]
     for path in chapters:
         objectives, time, labels = objectives_of(path)
         exercises = ", ".join(f"{{ref}}`{label}`" for label in labels)
-        lines.append(f"| **{title_link(path)}**, {time} | {exercises} |")
-        lines += [f"| {objective} | |" for objective in objectives]
-    return "\n".join(lines)
+        lines += [f"* - **{title_link(path)}**, {time}", "", f"    {exercises}"]
+        lines += ["  - - " + "\n    - ".join(objectives)]
+    return "\n".join([*lines, ":::"])
 
 
 TABLES = {"<!-- claims -->": claims_table, "<!-- objectives -->": objectives_table}

@@ -14,6 +14,7 @@ digits and losses to three, and they are the same everywhere; never print times.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -270,8 +271,6 @@ class Result:
         The trained model.
     accuracy : dict from int to float
         Share of right answers on fresh sequences, for each length that was tested.
-    ceiling : dict from int to float
-        The best that a model without any sense of order could do at that length.
     losses : list of float
         Training loss of every step.
     seed, steps : int
@@ -282,11 +281,18 @@ class Result:
     task: Task
     model: Tagger
     accuracy: dict[int, float]
-    ceiling: dict[int, float]
     seed: int
     steps: int
     losses: list[float] = field(repr=False)
     cpu_seconds: float = field(repr=False, compare=False)
+
+    @cached_property
+    def ceiling(self) -> dict[int, float]:
+        """The best that a model without any sense of order could do, for each length tested.
+
+        Worked out when first asked for: for long sequences it takes as long as the training.
+        """
+        return {length: self.task.ceiling(length) for length in self.accuracy}
 
 
 def train(
@@ -375,7 +381,6 @@ def train(
         task,
         model,
         {n: accuracy(model, task.batch(test_rng, n_test, n)) for n in tested},
-        {n: task.ceiling(n) for n in tested},
         seed,
         steps,
         losses,

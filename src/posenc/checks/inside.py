@@ -312,7 +312,8 @@ by_turns = Exercise(
             "is a mixture of both.",
         ),
     ],
-    praise="Right: low = 1 and high = 4 is Llama 3, and YaRN is close to low = 1 and high = 32.",
+    praise="Right: low = 1 and high = 4 is Llama 3; low = 1 and high = 32 is YaRN as its paper "
+    "writes it (its released code draws the line over the pairs).",
 )
 
 

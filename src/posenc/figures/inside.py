@@ -117,57 +117,61 @@ def slopes(n_heads: int, formula: ArrayLike, released: ArrayLike) -> Drawing:
         ax.set_title(f"{n_heads} heads: the code does not follow the formula")
         ax.legend(loc="lower left")
     equal = np.isclose(formula, released).sum()
+    shared = np.isclose(released[:, np.newaxis], formula).any(axis=1).sum()
     alt = (
         f"Slope of each of {n_heads} heads on a logarithmic axis. The formula falls in a straight "
-        f"line; the released code agrees with it at {equal} heads, falls faster and starts again "
+        f"line. The released code gives {equal or 'none'} of the heads the slope of the formula, "
+        f"though {shared} slopes occur in both; it falls faster and starts again "
         f"at {released[1 << (n_heads.bit_length() - 1) :].max(initial=0):g} after the first power "
         f"of two."
     )
     return Drawing(figure, alt, {"formula": formula, "released": released})
 
 
-def buckets(relative: ArrayLike, both: ArrayLike, past: ArrayLike) -> Drawing:
+def buckets(relative: ArrayLike, encoder: ArrayLike, decoder: ArrayLike) -> Drawing:
     """Draw the T5 bucket of every relative position, for an encoder and for a decoder.
 
     Parameters
     ----------
     relative : array_like of int, shape (n,)
         Key position minus query position.
-    both, past : array_like of int, shape (n,)
+    encoder, decoder : array_like of int, shape (n,)
         Bucket when there are buckets for both directions, and for the past alone.
 
     Returns
     -------
     Drawing
-        Arrays ``relative``, ``both``, ``past`` and ``widths`` (number of past distances in each
-        bucket of the encoder that serves the past, as far as `relative` reaches).
+        Arrays ``relative``, ``encoder``, ``decoder``, and ``encoder widths`` and ``decoder
+        widths``: number of distances in each bucket that serves the past, nearest first, as far as
+        `relative` reaches.
 
     Examples
     --------
-    >>> buckets([-2, -1, 0], [2, 1, 0], [2, 1, 0])["widths"]
-    array([1, 1, 1])
+    >>> buckets([-2, -1, 0], [1, 1, 0], [2, 1, 0])["encoder widths"]
+    array([1, 2])
     """
-    relative, both, past = (np.asarray(array) for array in (relative, both, past))
-    widths = np.unique(both[relative <= 0], return_counts=True)[1]
+    relative, encoder, decoder = (np.asarray(array) for array in (relative, encoder, decoder))
+    arrays = {"relative": relative, "encoder": encoder, "decoder": decoder}
     with drawing.canvas(6.4, 3.4) as (figure, ax):
-        ax.step(relative, both, where="mid", color=drawing.COSINE, label="encoder: two directions")
-        ax.step(relative, past, where="mid", color=drawing.SINE, label="decoder: the past only")
-        for name, values in (("encoder", both), ("decoder", past)):
+        for name, color, serves in (
+            ("encoder", drawing.COSINE, "two directions"),
+            ("decoder", drawing.SINE, "the past only"),
+        ):
+            values = arrays[name]
+            ax.step(relative, values, where="mid", color=color, label=f"{name}: {serves}")
+            arrays[f"{name} widths"] = np.unique(values[relative <= 0], return_counts=True)[1]
             merged = relative[values == values[0]]
-            color = drawing.COSINE if name == "encoder" else drawing.SINE
             ax.hlines(values[0], merged.min(), merged.max(), color=color, linewidth=6, alpha=0.5)
         ax.set(xlabel="key − query (positions)", ylabel="bucket", ylim=(-1, 40))
         ax.set_title("Near distances have a bucket each, far ones share")
         ax.legend(loc="upper center", ncols=2, fontsize=9)
-    last = -relative[both == both[0]].max(), -relative[past == past[0]].max()
+    last = [-relative[arrays[name] == arrays[name][0]].max() for name in ("encoder", "decoder")]
     alt = (
         f"Bucket against relative position: steps of width 1 near zero that grow wider outwards. "
         f"The last bucket of the past begins at distance {last[0]} in the encoder and "
         f"{last[1]} in the decoder, and takes everything beyond."
     )
-    return Drawing(
-        figure, alt, {"relative": relative, "both": both, "past": past, "widths": widths}
-    )
+    return Drawing(figure, alt, arrays)
 
 
 def pairings(head_dim: int) -> Drawing:
@@ -268,7 +272,7 @@ def task_scores(
         axes[0, 0].invert_yaxis()
     listed = "; ".join(
         f"{task}: "
-        + ", ".join(f"{name} {arrays[name][column].mean():.1f}" for name in names)
+        + ", ".join(f"{name} {arrays[name][column].mean():.2f}" for name in names)
         + f", ceiling without order {ceiling[column]:.2f}"
         for column, task in enumerate(tasks)
     )
@@ -328,7 +332,7 @@ def by_length(
         figure.legend(lines, labels, loc="outside lower center", ncols=3)
     listed = "; ".join(
         f"{task}: "
-        + ", ".join(f"{name} {arrays[f'{task}: {name}'].mean(axis=0)[-1]:.1f}" for name in methods)
+        + ", ".join(f"{name} {arrays[f'{task}: {name}'].mean(axis=0)[-1]:.2f}" for name in methods)
         for task, methods in results.items()
     )
     alt = (
