@@ -91,6 +91,13 @@ def test_every_code_cell_was_run_in_order_and_said_nothing_on_stderr(notebook):
             assert output.output_type != "error", f"an error is stored in:\n{cell.source}"
 
 
+def test_what_a_cell_prints_fits_the_page(notebook):
+    for cell in cells(notebook, "code"):
+        for output in cell.outputs:
+            for line in output.get("text", "").splitlines():
+                assert len(line) <= 78, f"{len(line)} characters: {line}"
+
+
 def test_pictures_are_small_and_have_a_text_alternative(notebook):
     for cell in cells(notebook, "code"):
         for output in cell.outputs:
