@@ -157,7 +157,8 @@ def similarity_maps(tables: Mapping[str, ArrayLike], title: str) -> Drawing:
         for ax, (name, one) in zip(axes[0], arrays.items(), strict=True):
             image = ax.imshow(one, cmap=drawing.DIVERGING, vmin=-1, vmax=1)
             ax.set_title(name, loc="center", fontweight="normal", fontsize=10)
-            ax.set(xlabel="position", xticks=range(0, len(one), 5), yticks=range(0, len(one), 5))
+            ticks = range(0, len(one), 5 if len(one) <= 30 else 20)
+            ax.set(xlabel="position", xticks=ticks, yticks=ticks)
         axes[0, 0].set_ylabel("position")
         figure.colorbar(image, ax=axes[0].tolist(), shrink=0.8, label="cosine")
     told = "; ".join(
@@ -207,6 +208,42 @@ def along_axis(scores: ArrayLike, shares: ArrayLike) -> Drawing:
         f"{rising.max():.0%} of the steps."
     )
     return Drawing(figure, alt, {"scores": scores, "shares": shares})
+
+
+def spectrum(power: ArrayLike, rows: int, title: str) -> Drawing:
+    """Draw how much of a table each wave accounts for.
+
+    Parameters
+    ----------
+    power : array_like, shape (n,)
+        Share of the wave that turns 1, 2, …, n times over the table.
+    rows : int
+        Length of the table in positions.
+    title : str
+
+    Returns
+    -------
+    Drawing
+        With arrays ``wavelengths``, in positions, and ``power``, both of shape (n,).
+
+    Examples
+    --------
+    >>> spectrum([0.5, 0.25, 0.25], 6, "A title")["wavelengths"]
+    array([6., 3., 2.])
+    """
+    power = np.asarray(power, dtype=float)
+    wavelengths = rows / np.arange(1, len(power) + 1)
+    with drawing.canvas(5.6, 3.0) as (figure, ax):
+        ax.vlines(wavelengths, 0, power, color=drawing.SINE, linewidth=1.6)
+        ax.set(xscale="log", ylim=(0, None), title=title)
+        ax.set(xlabel="positions a turn (logarithmic)", ylabel="share of the table")
+    top = wavelengths[np.argsort(power)[::-1][:3]]
+    alt = (
+        f"Share of each wave, against its length from {wavelengths[-1]:.0f} to "
+        f"{wavelengths[0]:.0f} positions. The tallest lines stand at "
+        f"{', '.join(f'{one:.0f}' for one in top)} positions; most waves have almost nothing."
+    )
+    return Drawing(figure, alt, {"wavelengths": wavelengths, "power": power})
 
 
 def moved(distance: ArrayLike, visits: ArrayLike) -> Drawing:
