@@ -82,7 +82,7 @@ class Drawing:
     def __repr__(self) -> str:
         return self.alt
 
-    def png(self, *, dpi: int = 130, colors: int = 128) -> bytes:
+    def png(self, *, dpi: int = 130, colors: int = 256) -> bytes:
         """Give the picture as a small PNG: a palette of at most `colors` colours, no metadata."""
         raw = io.BytesIO()
         with mpl.rc_context(_RC):
