@@ -82,7 +82,10 @@ def environment(writable: str = "/tmp") -> dict[str, str]:
 def sandboxed(command: list[str], shared: Path, limits: Limits, user: int) -> list[str]:
     """Wrap `command` in the sandbox; see `kernel_command` for the arguments."""
     as_root = os.geteuid() == 0
-    bwrap = ["bwrap", "--die-with-parent", "--new-session", "--clearenv"]
+    # The sandbox's own first process keeps the environment it was started with, and a student's
+    # code may read that if both run as one user: it must not hold the grader's secret.
+    bwrap = ["env", "-i", f"PATH={os.environ['PATH']}", "bwrap"]
+    bwrap += ["--die-with-parent", "--new-session", "--clearenv"]
     bwrap += ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
     if not as_root:
         bwrap += ["--unshare-user", "--uid", "65534", "--gid", "65534"]
@@ -131,7 +134,7 @@ def _parents(path: Path) -> list[str]:
 
 
 ESCAPES = """
-import json, os, pathlib, resource, socket, sys
+import glob, json, os, pathlib, resource, socket, sys
 
 def possible(attempt):
     try:
@@ -146,6 +149,10 @@ print(json.dumps({
     "reaches the network": possible(lambda: socket.create_connection(("1.1.1.1", 53), 1)),
     "sees a network interface": len(socket.if_nameindex()) > 1,
     "reads the grader's files": possible(lambda: open(sys.argv[1]).read()),
+    "reads the grader's environment": any(
+        possible(lambda: open(name, "rb").read().index(b"SANDBOX_BAIT"))
+        for name in glob.glob("/proc/*/environ")
+    ),
     "writes beside Python": possible(lambda: pathlib.Path(sys.prefix, "x").write_text("x")),
     "writes to the system": possible(lambda: pathlib.Path("/usr/x").write_text("x")),
     "sees other processes": len([p for p in os.listdir("/proc") if p.isdigit()]) > 4,
@@ -172,7 +179,10 @@ def check_sandbox(limits: Limits) -> None:
         bait.chmod(0o644)
         probe = [sys.executable, "-c", ESCAPES, str(bait)]
         command = sandboxed(probe, shared, limits, user=1_000_000 + os.getpid())
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        environment = {**os.environ, "SANDBOX_BAIT": "a secret"}
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=60, check=False, env=environment
+        )
     try:
         seen = json.loads(done.stdout)
     except json.JSONDecodeError:
