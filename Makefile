@@ -42,6 +42,10 @@ $(VENV)/installed: requirements.lock pyproject.toml
 book: $(VENV)/installed ## build the book; says where to open it
 	@echo "== fetching what the pages need to work offline =="
 	@$(BIN)/python book/vendor.py
+	@# The cache of outputs does not know that a chapter depends on posenc.
+	@if [ -d _build/.jupyter_cache ] && [ -n "$$(find src -newer _build/.jupyter_cache/global.db \
+	  \( -name '*.py' -o -name '*.js' -o -name '*.npy' \) -print -quit)" ]; then \
+	  echo "== posenc has changed: all chapters run again =="; rm -rf _build; fi
 	@echo "== building the book (runs every chapter; a warning is an error) =="
 	@$(BIN)/jupyter-book build --quiet -W -n --keep-going . || { echo; echo "The book was not \
 	built. The first line with WARNING or ERROR above names the file; a failing cell leaves its \

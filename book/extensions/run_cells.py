@@ -7,7 +7,7 @@ they are, if it is told to.
 
 from functools import partial
 
-from jupyter_cache.executors import basic
+from myst_nb.core.execute import cache
 from sphinx.application import Sphinx
 
 CLIENT = {
@@ -18,6 +18,6 @@ CLIENT = {
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Tell the client of jupyter-cache, which runs the notebooks in this process."""
-    basic.single_nb_execution = partial(basic.single_nb_execution, **CLIENT)
+    """Tell the client, which MyST-NB starts in this process."""
+    cache.single_nb_execution = partial(cache.single_nb_execution, **CLIENT)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -307,8 +307,14 @@ class MultiHeadAttention(Layer):
 
     Attributes
     ----------
-    query, key, value, output : Linear
-        The projections W_q, W_k, W_v, W_o. Weights are stored (in, out).
+    query : Linear
+        The projection W_q. Weights are stored (in, out), here and below.
+    key : Linear
+        W_k.
+    value : Linear
+        W_v.
+    output : Linear
+        W_o.
 
     Raises
     ------

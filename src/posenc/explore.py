@@ -15,7 +15,7 @@ from posenc.figures.drawing import Drawing
 
 # Frames are many, so each is smaller than a figure that stands alone.
 FRAME_DPI = 76
-FRAME_COLORS = 32
+FRAME_COLORS = 48
 
 
 class Slider(widgets.VBox):

@@ -273,7 +273,8 @@ class Result:
         Share of right answers on fresh sequences, for each length that was tested.
     losses : list of float
         Training loss of every step.
-    seed, steps : int
+    seed : int
+    steps : int
     cpu_seconds : float
         Time of the training; different on every machine, so do not print or test it.
     """

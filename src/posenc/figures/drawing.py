@@ -89,7 +89,9 @@ class Drawing:
             self.figure.savefig(raw, dpi=dpi, metadata={"Software": None})
         small = io.BytesIO()
         picture = Image.open(raw).convert("RGB")
-        picture.quantize(colors, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+        # The usual choice of colours goes by area, and spoils what is small: marks, colour bars.
+        few = picture.quantize(colors, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        few.save(small, "PNG", optimize=True)
         return small.getvalue()
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
