@@ -54,7 +54,15 @@
     }
   }
 
+  // Names in tables may break after an underscore, a dot or a bracket, and nowhere else.
+  function breakNames() {
+    for (const name of document.querySelectorAll(".bd-article table code .pre")) {
+      name.innerHTML = name.innerHTML.replace(/[_.(]/g, "$&<wbr>");
+    }
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
+    breakNames();
     nameThemeControls();
     markTitle();
     plainBibliography();
