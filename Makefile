@@ -18,7 +18,7 @@ SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13)
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c '$(SUPPORTED)' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help book serve pdf lab notebooks test lint test-code test-notebooks test-book test-coursework reproducible \
+.PHONY: help fresh book serve pdf lab notebooks test lint test-code test-notebooks test-book test-coursework reproducible \
 	lighthouse release grade solutions bench lock clean
 
 help: ## list the commands
@@ -39,13 +39,18 @@ $(VENV)/installed: requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
-book: $(VENV)/installed ## build the book; says where to open it
+# What Sphinx and its cache of outputs do not know: chapters depend on posenc, pages on book/.
+CHANGED = $$(find $(1) -newer _build/started \( -name '*.py' -o -name '*.js' -o -name '*.npy' \
+	-o -name '*.yml' \) -not -path 'book/vendor/*' -print -quit)
+
+fresh:
+	@if [ ! -e _build/started ] || [ -n "$(call CHANGED,src)" ]; then rm -rf _build; \
+	elif [ -n "$(call CHANGED,book)" ]; then rm -rf _build/html _build/singlehtml _build/.doctrees; fi
+	@mkdir -p _build && touch _build/started
+
+book: $(VENV)/installed fresh ## build the book; says where to open it
 	@echo "== fetching what the pages need to work offline =="
 	@$(BIN)/python book/vendor.py
-	@# The cache of outputs does not know that a chapter depends on posenc.
-	@if [ -d _build/.jupyter_cache ] && [ -n "$$(find src -newer _build/.jupyter_cache/global.db \
-	  \( -name '*.py' -o -name '*.js' -o -name '*.npy' \) -print -quit)" ]; then \
-	  echo "== posenc has changed: all chapters run again =="; rm -rf _build; fi
 	@echo "== building the book (runs every chapter; a warning is an error) =="
 	@$(BIN)/jupyter-book build --quiet -W -n --keep-going . || { echo; echo "The book was not \
 	built. The first line with WARNING or ERROR above names the file; a failing cell leaves its \
@@ -56,7 +61,7 @@ serve: book ## build the book and show it on http://127.0.0.1:8000 (PORT=...)
 	@echo "Serving on http://127.0.0.1:$(PORT) — stop with Ctrl-C"
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(HTML) $(PORT)
 
-pdf: $(VENV)/installed ## print the whole course to _build/pdf (needs Chromium)
+pdf: $(VENV)/installed fresh ## print the whole course to _build/pdf (needs Chromium)
 	@$(BIN)/python book/vendor.py
 	@echo "== building the course as one page =="
 	@$(BIN)/jupyter-book build --quiet -n --keep-going --builder singlehtml .

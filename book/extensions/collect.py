@@ -16,8 +16,6 @@ from sphinx.errors import ExtensionError
 
 SECTION = re.compile(r"^## What is often said.*?$(.*?)(?=^## |\Z)", re.M | re.S)
 CLAIM = re.compile(r"^### (?P<claim>.+?)$\s+\*\*Verdict: (?P<verdict>.+?)\*\*", re.M | re.S)
-
-
 OBJECTIVES = re.compile(r"\*\*You will be able to\*\*(.*?)\*\*You need\*\*", re.S)
 TIME = re.compile(r"\*\*Time\*\* (.+?)\.(?:\s|$)", re.S)
 EXERCISE = re.compile(r"^(`{3,}|:{3,})\{exercise\}.*\n:label: (?P<label>\S+)$", re.M)

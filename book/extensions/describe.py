@@ -11,11 +11,12 @@ import yaml
 from sphinx.application import Sphinx
 
 SOURCE = Path(__file__).resolve().parent.parent / "descriptions.yml"
+DESCRIPTIONS = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
 
 
 def describe(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree) -> None:
     """Add the description before the social-card extension would take one from the text."""
-    description = yaml.safe_load(SOURCE.read_text(encoding="utf-8")).get(pagename)
+    description = DESCRIPTIONS.get(pagename)
     if not description:
         return
     tag = f'<meta name="description" content="{escape(description)}" />\n'

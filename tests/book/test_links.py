@@ -109,3 +109,31 @@ def test_no_solution_of_the_coursework_is_published():
         text = "".join(text.split())
         leaks = [answer for answer in (*markers, *answers) if answer in text]
         assert not leaks, path
+
+
+CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_a_page_shows_what_its_notebook_stores(path):
+    page = (HTML / "chapters" / f"{path.stem}.html").read_text(encoding="utf-8")
+    shown = unescape(re.sub(r"<[^>]*>", "", page))
+    printed = [
+        output.text.strip("\n")
+        for cell in nbformat.read(path, as_version=4).cells
+        for output in cell.get("outputs", [])
+        if output.output_type == "stream"
+        and not {"remove-output"} & set(cell.metadata.get("tags", []))
+    ]
+    assert len(printed) > 5
+    for text in printed:
+        assert text.rstrip() in shown, text
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_terms_lead_to_the_glossary_once(book, path):
+    found = [
+        link for link in book[f"chapters/{path.stem}.html"].links if "glossary.html#term-" in link
+    ]
+    assert len(found) >= 3
+    assert len(found) == len(set(found))
